@@ -1,9 +1,11 @@
-"""The tree of a hierarchical model in a browser: nodes, words and numbers are those of Python."""
+"""The tree of a hierarchical model, and of levels of topics, in a browser: words and numbers are those of Python."""
+
+from dataclasses import replace
 
 import pytest
 
 from explorer_corpora import themed_page_data
-from polyseme import HierarchicalPLSA
+from polyseme import PLSA, HierarchicalPLSA
 from polyseme.explore import write_page
 
 TREE = {"all": {"land": ["kitchen", "music"], "<b>water & coin": ["harbour", "money"]}}
@@ -78,3 +80,23 @@ def test_axe_finds_nothing_serious(tree_page):
     found = tree_page.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     serious = [violation["id"] for violation in found["violations"] if violation["impact"] in ("serious", "critical")]
     assert serious == []
+
+
+def test_finer_levels_are_below_their_topics(opened, tmp_path):
+    data = themed_page_data(PLSA(3, random_state=0))
+    numbers = {"weight": 0.1, "parent_share": 0.8, "words": ["pan"]}
+    leaf = {"level": 12, "topic": 5, "name": "<b>soup", "children": [], **numbers}
+    child = {"level": 6, "topic": 4, "name": "kitchen & pan", "children": [leaf], **numbers}
+    write_page(replace(data, finer=[[child], [], []]), tmp_path / "levels.html")
+    page = opened(tmp_path / "levels.html")
+    page.go("#/tree")
+    assert "Tree of topics" in page.text()
+    assert "kitchen & pan" in page.text()
+    assert "4 of 6" in page.text()
+    page.page.locator(".tree summary").first.click()
+    assert "<b>soup" in page.text()
+    page.go("#/topic/0")
+    assert "Finer topics" in page.text()
+    page.go("#/topic/1")
+    assert "Finer topics" not in page.text()
+    assert page.complaints == []

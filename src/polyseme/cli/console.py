@@ -21,6 +21,7 @@ from polyseme.terminal import UNSAFE, Console, TerminalReporter, visible
 if TYPE_CHECKING:
     from polyseme.kernels import Array
     from polyseme.runs import Run
+    from polyseme.runs.run import FinerTopic
 
 FAILED = 1
 """Exit code of an error in the input, a file or the machine. Exit code 2 means wrong arguments."""
@@ -120,41 +121,6 @@ class TopicRow:
         return {**asdict(self), "shares": dict(self.shares)}
 
 
-@dataclass(frozen=True)
-class FinerTopic:
-    """A topic below another one, in short."""
-
-    level: int
-    """Number of topics of its level."""
-    topic: int
-    name: str
-    weight: float
-    """P(z)."""
-    parent_share: float
-    """Share of its tokens that the topic above has."""
-    words: list[str]
-    children: list[FinerTopic]
-
-
-def finer_topics(run: Run, n_words: int) -> list[list[FinerTopic]]:
-    """Return the topics of finer levels below each topic of a run, the heaviest first."""
-    found: list[list[FinerTopic]] = [[] for _ in range(run.fitted.n_topics)]
-    finer = run.levels[1 if run.reading is None else run.levels.index(run.fitted.n_topics) + 1 :]
-    if finer:
-        below = run.level(finer[0])
-        assert below.parents is not None
-        children, words = finer_topics(below, n_words), below.topic_words(n_words)
-        weights, titles = below.fitted.topic_weights, below.topic_titles
-        for topic in sorted(range(finer[0]), key=lambda topic: -weights[topic]):
-            found[below.parents.topics[topic]].append(
-                FinerTopic(
-                    finer[0], topic, titles[topic], float(weights[topic]), float(below.parents.shares[topic]),
-                    words[topic], children[topic],
-                )
-            )  # fmt: skip
-    return found
-
-
 def levels_note(run: Run, folder: Path | str) -> str:
     """Return a line that names the levels of a run and the command that shows another one; "" if there is only one."""
     levels = run.levels
@@ -176,7 +142,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
 
     found = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)
     labels, rows, topics, parents = run.label_numbers, [], run.topics(n_words), run.parents
-    children = finer_topics(run, n_words)
+    children = run.finer_topics(n_words)
     for topic in (topics[number] for number in topics_in_order(run)):
         shares = found.shares[topic.id]
         rows.append(

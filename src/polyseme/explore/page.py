@@ -286,6 +286,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "selection_reason": data.selection_reason,
         "chosen": data.chosen_size,
         "tree": [dict(node) for node in data.tree],
+        "finer": [[dict(topic) for topic in topics] for topics in data.finer] if any(data.finer) else [],
         "inference": inference,
     }
     arrays = {

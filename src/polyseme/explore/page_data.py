@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -94,6 +94,8 @@ class PageData:
         More measures of the topics, such as stability.
     tree : sequence of mapping, default=()
         Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
+    finer : sequence of sequence of mapping, default=()
+        For each topic, the topics of finer levels below it: level, topic, name, weight, parent_share, words, children.
     typical : TopicDocuments or None, default=None
         Most typical documents of each topic, if they are known.
     hidden : sequence of int, default=()
@@ -121,6 +123,7 @@ class PageData:
     chosen_size: int | None = None
     measures: Mapping[str, Floats] = field(default_factory=dict)
     tree: Sequence[Mapping[str, Any]] = ()
+    finer: Sequence[Sequence[Mapping[str, Any]]] = ()
     typical: TopicDocuments | None = None
     hidden: Sequence[int] = ()
 
@@ -354,6 +357,7 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
         selection_reason=str(selection.get("reason", "")) if isinstance(selection, Mapping) else "",
         chosen_size=K,
         facts={**data.facts, **({"held-out perplexity": held_out} if held_out else {}), **_run_facts(about)},
+        finer=[[asdict(topic) for topic in topics] for topics in run.finer_topics(_NODE_WORDS)],
         measures={"stability": np.asarray(stability)} if isinstance(stability, list) and len(stability) == K else {},
     )
 

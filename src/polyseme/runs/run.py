@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -388,6 +389,32 @@ class Run:
         self._require(topics.shape == shares.shape == (n_topics,), "a level has a different number of parents")
         self._require(bool((topics < above).all()), "a level has a parent that does not exist")
         return TopicParents(above, topics, shares)
+
+    def finer_topics(self, n_words: int = 10) -> list[list[FinerTopic]]:
+        """Return the topics of the next finer level that belong to each topic, with those below them.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Number of words of each topic.
+
+        Returns
+        -------
+        list of list of FinerTopic
+            For each topic, those below it, the heaviest first.
+        """
+        found: list[list[FinerTopic]] = [[] for _ in range(self.fitted.n_topics)]
+        finer = self.levels[1 if self.reading is None else self.levels.index(self.fitted.n_topics) + 1 :]
+        if finer:
+            level = self.level(finer[0])
+            assert level.parents is not None
+            below, words = level.finer_topics(n_words), level.topic_words(n_words)
+            weights, titles = level.fitted.topic_weights.tolist(), level.topic_titles
+            for k in sorted(range(finer[0]), key=lambda topic: -weights[topic]):
+                share = float(level.parents.shares[k])
+                topic = FinerTopic(finer[0], k, titles[k], weights[k], share, words[k], below[k])
+                found[level.parents.topics[k]].append(topic)
+        return found
 
     @property
     def banned_words(self) -> list[str]:
@@ -871,6 +898,37 @@ class TopicParents(NamedTuple):
     """Its topic that has most of the tokens of each topic."""
     shares: Floats
     """Share of the tokens of each topic that this topic has."""
+
+
+@dataclass(frozen=True)
+class FinerTopic:
+    """A topic of a finer level, below another topic.
+
+    Attributes
+    ----------
+    level : int
+        Number of topics of its level.
+    topic : int
+        Its number at this level.
+    name : str
+        Its name.
+    weight : float
+        P(z).
+    parent_share : float
+        Share of its tokens that the topic above it has.
+    words : list of str
+        Its words.
+    children : list of FinerTopic
+        Topics of the next finer level that belong to it.
+    """
+
+    level: int
+    topic: int
+    name: str
+    weight: float
+    parent_share: float
+    words: list[str]
+    children: list[FinerTopic]
 
 
 def level_folder(n_topics: int) -> str:

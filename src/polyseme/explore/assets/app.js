@@ -8,7 +8,7 @@ const VIEWS = {
   paste: { label: "Paste a text", render: viewPaste },
   labels: { label: "Labels", render: viewLabels, only: () => corpus?.labeled },
   time: { label: "Time", render: viewTime, only: () => corpus?.periods },
-  tree: { label: "Tree", render: viewTree, only: () => model?.tree?.length },
+  tree: { label: "Tree", render: viewTree, only: () => model?.tree?.length || model?.finer?.length },
   fit: { label: "Fit", render: viewFit },
   topic: { under: "topics", render: viewTopic },
   document: { under: "documents", render: viewDocument },

@@ -5,8 +5,9 @@
 // a multiple of 8 behind the header. The header is {values: {...}, arrays: {name: [type, offset, length]}}.
 // Arrays that hold small whole numbers of any size are varints: seven bits a byte, lowest first, high bit for more.
 //
-//   core       values: title, model, n_documents, n_words, n_topics, n_tokens, words, topic_names, hidden, measures, history,
-//              facts, selection, inference, text_starts, relevance (lambda), least_documents, search (constants
+//   core       values: title, model, n_documents, n_words, n_topics, n_tokens, words, topic_names, hidden, measures,
+//              history, tree, finer (topics of finer levels below each topic), facts, selection, inference,
+//              text_starts, relevance (lambda), least_documents, search (constants
 //              of the scores) ...
 //              arrays: weights P(z), fit, places (topics x 2), distances (topics x topics), word_totals, and P(w|z) word
 //              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step);

@@ -15,7 +15,7 @@ function viewTopic(argument, settings) {
       h("p.pager", {}, h("a", { href: topicAddress(beside(-1)) }, "← heavier"), h("a", { href: topicAddress(beside(1)) }, "lighter →"))),
     h("div.columns", {},
       words,
-      h("div.stack", {}, typicalCard(topic), nearCard(topic), corpus.labeled && labelCard(topic), corpus.periods && timeCard(topic))),
+      h("div.stack", {}, typicalCard(topic), finerCard(topic), nearCard(topic), corpus.labeled && labelCard(topic), corpus.periods && timeCard(topic))),
   ];
 }
 viewTopic.needs = loadCorpus;
@@ -64,6 +64,13 @@ function typicalCard(topic) {
       return [["document", "share", "tokens of the topic", "nats per token"],
         ...[...found, ...others].slice(0, 200).map(({ document: d, share, tokens, nats }) => [corpus.titles[d], share, tokens, nats ?? ""])];
     } } });
+}
+
+function finerCard(topic) {
+  const finer = model.finer?.[topic] ?? [];
+  return finer.length ? card("Finer topics", h("div.tree", {}, finerTopics(finer)), {
+    note: "Topics of the next finer levels that belong to this one, with their share of all words.",
+    save: { name: `finer topics of topic ${topic}`, rows: () => [FINER_COLUMNS, ...finerRows(finer, topic)] } }) : null;
 }
 
 function nearCard(topic) {

@@ -1,6 +1,36 @@
 // The tree of a hierarchical model: every node below its parent, with its share of all words and the words it writes.
+// The tree of the levels of a run: below each topic those of the next finer level that belong to it.
+
+function finerTopics(topics) {
+  return h("ul", {}, topics.map(({ level, topic, name, weight, words, children }) => h("li", {},
+    h("div.node", {}, h("strong", {}, name), h("span.quiet", {}, `${topic} of ${level}`), h("span.figure", {}, percent(weight))),
+    h("p.words", {}, words.join(" ")),
+    children.length > 0 && h("details", {}, h("summary", {}, count(children.length, "finer topic")), finerTopics(children)))));
+}
+
+function finerRows(topics, parent) {
+  return topics.flatMap(({ level, topic, name, weight, parent_share: share, words, children }) =>
+    [[level, topic, name, weight, parent, share, words.join(" ")], ...finerRows(children, topic)]);
+}
+
+const FINER_COLUMNS = ["level", "topic", "name", "weight", "topic above", "its share", "words"];
+
+function viewLevels() {
+  const rows = () => [FINER_COLUMNS, ...model.order.flatMap((topic) => finerRows(model.finer[topic], topic))];
+  return [
+    h("div.title", {}, h("h1", {}, "Tree of topics"),
+      h("p.lead", {}, "Below each topic are those of the next finer level that belong to it: it has most of their words.")),
+    card("Levels", h("ul.tree", {}, model.order.map((topic) => h("li", {},
+      h("div.node", {}, topicLink(topic), h("span.figure", {}, percent(model.weights[topic])),
+        meter(model.weights[topic] / model.weights[model.order[0]], colorOf(topic))),
+      finerTopics(model.finer[topic])))), {
+      note: "“3 of 20” is topic 3 of the level with 20 topics; polyseme explore --level 20 writes a page of it.",
+      save: { name: "levels of topics", rows } }),
+  ];
+}
 
 function viewTree() {
+  if (model.finer?.length) return viewLevels();
   const nodes = model.tree ?? [];
   if (!nodes.length) return notHere("There is no tree.", "The topics of this model do not form one.");
   const below = nodes.map(() => []);
