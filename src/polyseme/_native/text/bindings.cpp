@@ -2,11 +2,13 @@
 // settings (text/tokens.py).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "duplicates.hpp"
 #include "sequences.hpp"
 
 namespace nb = nanobind;
@@ -298,6 +300,28 @@ void bind_sequences(nb::module_& module) {
         });
 }
 
+struct BoundNearDuplicates {
+    In<uint32_t> characters;
+    NearDuplicates finder;
+};
+
+void bind_near_duplicates(nb::module_& module) {
+    nb::class_<BoundNearDuplicates>(module, "NearDuplicates")
+        .def(
+            "__init__",
+            [](BoundNearDuplicates* self, In<uint32_t> characters, std::size_t words, double least,
+               const std::string& path) {
+                require(characters.shape(0) == kCodes, "the table of characters has the wrong size");
+                require(words > 0, "a shingle has at least one word");
+                new (self) BoundNearDuplicates{characters, NearDuplicates(characters.data(), words, least, path)};
+            },
+            nb::arg("characters").noconvert(), nb::arg("words"), nb::arg("least"), nb::arg("path"))
+        .def("add", [](BoundNearDuplicates& self, nb::handle text) { return self.finder.add(text_of(text)); })
+        .def("skip", [](BoundNearDuplicates& self, int64_t n) { self.finder.skip(n); })
+        .def("close", [](BoundNearDuplicates& self) { self.finder.close(); })
+        .def_prop_ro("compared", [](const BoundNearDuplicates& self) { return self.finder.compared(); });
+}
+
 }  // namespace
 
 NB_MODULE(_counting, module) {
@@ -305,4 +329,5 @@ NB_MODULE(_counting, module) {
     module.def("threads_started", [] { return polyseme::threads_started().load(); });
     bind_counter(module);
     bind_sequences(module);
+    bind_near_duplicates(module);
 }
