@@ -74,7 +74,7 @@ def test_demo_leaves_a_run_that_can_be_searched(small_corpus: None) -> None:
     result = here("search", "polyseme-demo", "copper", "-n", "2", "--json")
     assert result.exit_code == 0, result.output
     hits = json.loads(result.stdout)["hits"]
-    assert len(hits) == 2
+    assert [hit["n_duplicates"] for hit in hits] == [17]
     assert all(hit["id"].startswith("mine.") for hit in hits)
 
 

@@ -40,7 +40,7 @@ def test_every_method(method: str) -> None:
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["method"] == method
-    assert len(found["hits"]) == 10
+    assert sum(1 + hit["n_duplicates"] for hit in found["hits"]) >= 10
     assert all((int(hit["id"]) - 1) % 3 for hit in found["hits"])  # the lines about fruit
     assert "plums" in {reason["word"] for reason in found["hits"][0]["words"]}
 
@@ -150,7 +150,7 @@ def test_a_stored_index_answers_without_slow_imports(finished: Path, method: str
 def test_documents_like_a_document() -> None:
     hits = json.loads(here("search", "run", "1", "--like", "--json", "-n", "3").stdout)["hits"]
     assert "1" not in [hit["id"] for hit in hits]
-    assert len(hits) == 3
+    assert len(hits) == 2  # one of the copies of each of two texts
 
 
 @pytest.mark.parametrize(

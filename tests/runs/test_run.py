@@ -151,10 +151,10 @@ def test_a_copy_does_not_share_files(run: polyseme.Run, tmp_path: Path) -> None:
 
 
 def test_search_from_python(run: polyseme.Run) -> None:
-    first = run.search("plums and cherries", 2)
+    first = run.search("plums and metal", 2)
     assert [hit.rank for hit in first] == [1, 2]
     assert (run.path / "search.safetensors").is_file()
-    again = polyseme.open_run(run.path).search("plums and cherries", 2)
+    again = polyseme.open_run(run.path).search("plums and metal", 2)
     assert [(hit.id, hit.score) for hit in again] == [(hit.id, hit.score) for hit in first]
     assert run.search("2", 2, like=True)[0].id != "2"
     run.update(["plums and cherries and plums"])

@@ -20,7 +20,7 @@ SHIP = "The captain sailed ships over stormy oceans with a loyal crew"
 ROWS = [
     {
         "id": f"d{row}",
-        "text": f"{(HARD, OTHER, SHIP)[row % 3]} {'again' if row % 2 else 'harbor'}.",
+        "text": f"{(HARD, OTHER, SHIP)[row % 3]} {row} {'again' if row % 2 else 'harbor'}.",  # a number: no copies
         "label": ("computers; faults", "roads", "sea")[row % 3],
         "time": f"{1900 + row // 4}-{1 + row % 4:02d}-15T23:59:59+14:00" if row else None,
     }
@@ -217,8 +217,8 @@ def test_phrases_of_joined_words(tmp_path: Path) -> None:
         "york minster choir"
     ] * 10
     run = polyseme.fit(texts, n_topics=2, random_state=0, phrases=True, language="english", max_df=1.0)
-    assert len(run.search('"new york"', 50)) == 40
-    assert len(run.search('new york "york city"', 50)) == 40  # york is a part of new_york and of york_minster_choir
+    assert [hit.n_duplicates for hit in run.search('"new york"', 50)] == [9] * 4
+    assert len(run.search('new york "york city"', 50)) == 4  # york is a part of new_york and of york_minster_choir
     assert len(run.search('new york "york minster"', 50)) == 0
     assert run.search("new york", 50, exclude="york").note == "No document passes the filters."
 

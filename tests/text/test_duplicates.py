@@ -8,8 +8,8 @@ import pytest
 from polyseme.text.duplicates import MIN_SIMILARITY, SHINGLE_WORDS, NearDuplicates
 
 
-def found_in(texts, folder=None):
-    with NearDuplicates(folder) as finder:
+def found_in(texts, path=None):
+    with NearDuplicates(path) as finder:
         return [finder.add(text) for text in texts]
 
 
@@ -122,12 +122,17 @@ class TestLinearTime:
         assert compared[400] - compared[200] < 1.5 * 200 * 6 * 8
 
 
-def test_result_does_not_depend_on_the_process_or_the_folder(tmp_path):
+def test_temporary_file_is_removed_and_results_are_equal(tmp_path):
     rng = np.random.default_rng(1)
     texts = [" ".join(words(rng, 50, 40)) for _ in range(60)]
     texts += [edited(rng, text, 0.02) for text in texts]
-    assert found_in(texts) == found_in(texts, tmp_path)
+    assert found_in(texts) == found_in(texts, tmp_path / "shingles")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    with pytest.raises(OSError, match="cannot be written"):
+        NearDuplicates(tmp_path / "missing" / "shingles")
 
 
 def test_skipped_texts_keep_their_numbers():

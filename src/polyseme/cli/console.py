@@ -29,11 +29,10 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
 _ARGUMENTS = (
-    "background", "ban", "branching", "categories", "delete", "depth", "encoding", "exclude", "format", "id", "label",
-    "labels_from", "language", "level", "levels", "max_df", "max_iter", "merge", "min_df", "model", "n_components",
-    "n_folds", "n_topics",
-    "noise", "output", "overwrite", "random_state", "refit", "rename", "resume", "sample", "seeds", "shards", "since",
-    "stop_words", "text", "time", "title", "topic", "until",
+    "background", "ban", "branching", "categories", "delete", "depth", "duplicates", "encoding", "exclude", "format",
+    "id", "label", "labels_from", "language", "level", "levels", "max_df", "max_iter", "merge", "min_df", "model",
+    "n_components", "n_folds", "n_topics", "noise", "output", "overwrite", "random_state", "refit", "rename", "resume",
+    "sample", "seeds", "shards", "since", "stop_words", "text", "time", "title", "topic", "until",
 )  # fmt: skip
 """Python arguments that are also options of commands."""
 _OPTIONS = {
@@ -170,9 +169,12 @@ def fit_summary(run: Run) -> str:
 
     about, model = run.about, run.model
     sizes = ", ".join(pluralize(about[f"{noun}s"], noun) for noun in ("document", "word", "token"))
+    duplicates = about["duplicates"]
+    shared = f"; {pluralize(duplicates['found'], 'near-duplicate')}" if duplicates["found"] else ""
+    shared += " left out" if shared and duplicates["mode"] == "drop" else ""
     p = model.unigram_[model.unigram_ > 0]
     return (
-        f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {about['seconds']['fitting']:.1f} seconds.\n"
+        f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {about['seconds']['fitting']:.1f} seconds{shared}.\n"
         f"Perplexity {np.exp(-model.log_likelihood_):.1f}; without topics {np.exp(-(p * np.log(p)).sum()):.1f}."
     )
 

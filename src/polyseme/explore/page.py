@@ -389,6 +389,9 @@ def _documents(data: PageData) -> Section:
         "typical_documents": np.array([row for rows in shown.documents for row in rows], dtype=np.uint32),
         "typical_nats": np.array([nats for row in shown.scores for nats in row], dtype=np.float32),
     }
+    copies = np.arange(0) if data.groups is None else np.flatnonzero(data.groups < np.arange(n_docs))
+    if data.groups is not None and len(copies):
+        arrays["copies"], arrays["firsts"] = copies.astype(np.uint32), data.groups[copies].astype(np.uint32)
     if data.labels is not None:
         values["labels"], arrays["labels_of_document"], arrays["document_labels"] = _labels(data.labels)
     found = None if data.times is None else periods(data.times)

@@ -100,6 +100,9 @@ class PageData:
         Most typical documents of each topic, if they are known.
     hidden : sequence of int, default=()
         Columns of words that no list shows.
+    groups : array of int or None, default=None
+        Row of the first of the documents that are near-duplicates of each other, for each document; lists show one of
+        them.
     """
 
     fitted: FittedTopics
@@ -126,13 +129,14 @@ class PageData:
     finer: Sequence[Sequence[Mapping[str, Any]]] = ()
     typical: TopicDocuments | None = None
     hidden: Sequence[int] = ()
+    groups: Array | None = None
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.fitted.topic_word.shape
         n_docs = self.counts.shape[0]
         _check_shape(self.doc_topic, n_docs, n_topics)
         _check_vocabulary(self.fitted.vocabulary, n_words)
-        for name in ("ids", "titles", "labels", "times", "texts", "excerpts"):
+        for name in ("ids", "titles", "labels", "times", "texts", "excerpts", "groups"):
             values = getattr(self, name)
             if values is not None and len(values) != n_docs:
                 raise InputError(f"{name} must have one entry for each of the {n_docs} documents, got {len(values)}.")
@@ -245,7 +249,7 @@ class PageData:
         if self.typical is not None and n_documents <= N_RANKED:
             return self.typical
         fitted = replace(self.fitted, unigram=_unigram(self.counts))
-        return topic_documents(fitted, self.documents, [self.counts], n_documents)
+        return topic_documents(fitted, self.documents, [self.counts], n_documents, groups=self.groups)
 
 
 def page_data(
@@ -340,7 +344,7 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     data = page_data(
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
         titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
-        texts=run.texts if texts else None, typical=run.typical,
+        texts=run.texts if texts else None, typical=run.typical, groups=run.groups,
         title=str(about.get("title") or "Topics"),
     )  # fmt: skip
     selection = about.get("selection") or {}

@@ -65,6 +65,8 @@ class Hit:
     snippet : Snippet
         The part of the document with most words of the query, and the places of these words. Without the texts of the
         documents it is a part of the excerpt.
+    n_duplicates : int
+        Number of other documents that are near-duplicates of it and are not listed themselves.
     """
 
     rank: int
@@ -76,6 +78,7 @@ class Hit:
     excerpt: str
     _explain: Callable[[int], list[WordScore]] = field(repr=False, compare=False)
     _find: Callable[[int], Snippet] = field(repr=False, compare=False)
+    n_duplicates: int = 0
 
     @cached_property
     def words(self) -> list[WordScore]:
@@ -112,6 +115,7 @@ class Hit:
             "score": self.score,
             "parts": self.parts,
             "excerpt": self.excerpt,
+            "n_duplicates": self.n_duplicates,
             "snippet": {"text": self.snippet.text, "marks": [list(mark) for mark in self.snippet.marks]},
             "words": [
                 {

@@ -39,6 +39,7 @@ from polyseme.runs.run import (
 from polyseme.runs.searching import INDEX_FILE, store_index
 from polyseme.runs.write import RunDraft, rewrite_run, timestamp
 from polyseme.selection.levels import Level
+from polyseme.text.duplicates import duplicates_note
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads
@@ -77,11 +78,15 @@ def update_run(
         with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
             if refit:
                 run.model.check_refits()
-            shards = _append(run, draft, documents)
+            shards, duplicates = _append(run, draft, documents)
             model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)
             entry = {"when": timestamp(), "inputs": reader.names, "refit": refit, "documents": documents.n_added}
-            about = {**changed_about(run, shards), "updates": [*run.about.get("updates", []), entry]}
+            about = {
+                **changed_about(run, shards),
+                "duplicates": duplicates,
+                "updates": [*run.about.get("updates", []), entry],
+            }
             if refit:
                 about |= names_after_refit(about.get("topic_names", {}), run.model, model)
                 about |= _new_levels(run, draft, shards)
@@ -170,22 +175,31 @@ class _RunCounter:
         return self._run.vocabulary
 
 
-def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> DiskCorpus:
-    """Write the metadata, texts and counts of the run and of the new documents; return all counts."""
+def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCorpus, dict[str, Any]]:
+    """Write the metadata, texts and counts of the run and of the new documents.
+
+    Returns all counts, and the field of run.json about near-duplicates.
+    """
     texts = bool(Texts(run.files))
+    drop = run.duplicates.get("mode") == "drop"
     draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER, *([TEXTS_FOLDER] if texts else []))
     draft.know(vectorizer=run.vectorizer)
     with (
         draft.report.stage("Reading and counting", unit="MB", size=1e6) as update,
-        draft.recorder(texts=texts, after=run) as recorder,
+        draft.recorder(texts=texts, drop=drop, after=run) as recorder,
     ):
         new = recorder.record(documents.of(run, update))
         shards = append_to_shards(new, draft.folder / SHARDS_FOLDER, _RunCounter(run))
     for note in reader_notes(documents.reader):
         draft.report.note(note)
+    duplicates = recorder.duplicates()
+    if duplicates["found"]:
+        draft.report.note(duplicates_note(duplicates))
+    documents.n_added -= duplicates["found"] * drop
     if not documents.n_added:
         raise _NothingNew
-    return shards
+    before = run.duplicates or {"found": recorder.n_old_duplicates, "documents": run.n_documents}
+    return shards, duplicates | {name: duplicates[name] + before[name] for name in ("found", "documents")}
 
 
 def _new_documents(model: Any, shards: DiskCorpus, first: int) -> tuple[int, float]:

@@ -8,8 +8,8 @@ Documents of a topic are ranked by the nats per token that the topic explains in
 
     sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d.
 
-Documents shorter than half the median length are left out, and so are copies of a document with equal counts. A
-document is listed for at most three topics, those that explain most of it.
+Documents shorter than half the median length are left out, and so are near-duplicates of a listed document and copies
+with equal counts. A document is listed for at most three topics, those that explain most of it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ from polyseme.utils import effective_threads
 DOCUMENTS_FILE, TEXTS_FOLDER, METADATA_FOLDER = "documents.parquet", "texts", "metadata"
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """Metadata of each document."""
+DUPLICATE_ROW, DUPLICATE_OF = "duplicate_row", "duplicate_of"
+"""Columns with the row and the id of the document that a document is a near-duplicate of, null for others. Tables of
+earlier versions do not have them."""
 EXCERPT_LENGTH = 300
 DOCUMENTS_PER_PIECE = 1 << 16
 _CACHED_PIECES = 8
@@ -90,13 +93,41 @@ def column_frame(rows: Sequence[Sequence[Any]]) -> Any:
     return pl.DataFrame(columns, schema=dict.fromkeys(COLUMNS, pl.String))
 
 
+def with_duplicate_rows(frame: Any, rows: Sequence[int | None] | None = None) -> Any:
+    """Return the columns COLUMNS and DUPLICATE_ROW of a frame. `rows` are values; None: those of the frame, or null."""
+    import polars as pl
+
+    if rows is not None or DUPLICATE_ROW not in frame.columns:
+        frame = frame.with_columns(pl.Series(DUPLICATE_ROW, rows or [None] * len(frame), dtype=pl.Int64))
+    return frame.select(*COLUMNS, DUPLICATE_ROW)
+
+
+def groups_of(duplicate_rows: Iterable[int | None]) -> Array:
+    """Return the row of the first document of each document's group. Raise ValueError for rows that cannot be.
+
+    A document without near-duplicates is a group of its own.
+    """
+    found = [number if row is None else row for number, row in enumerate(duplicate_rows)]
+    groups = np.array(found, dtype=np.int64)
+    if (groups < 0).any() or (groups > np.arange(len(groups))).any() or (groups[groups] != groups).any():
+        raise ValueError(f"{DUPLICATE_ROW} does not name the first document of a group")
+    return groups
+
+
+def groups_within(groups: Array) -> Array:
+    """Return groups of documents, some of which may be missing, by the row of the first one that is there."""
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    return np.asarray(first[numbers.ravel()])
+
+
 def check_documents(frame: Any, columns: Sequence[str]) -> Any:
     """Return the frame; raise ValueError if one of these columns is missing or has another type."""
     import polars as pl
 
     for name in columns:
-        if name not in frame.columns or frame.schema[name] not in (pl.String, pl.Null):
-            raise ValueError(f"it has no column {name!r} of strings")
+        kinds = (pl.Int64, pl.Null) if name == DUPLICATE_ROW else (pl.String, pl.Null)
+        if name not in frame.columns or frame.schema[name] not in kinds:
+            raise ValueError(f"it has no column {name!r} of {'numbers' if name == DUPLICATE_ROW else 'strings'}")
     if "id" in columns and frame["id"].null_count():
         raise ValueError("a document has no id")
     return frame
@@ -172,16 +203,18 @@ class MetadataWriter:
     def __init__(self, folder: Path, *, keep: bool = False) -> None:
         self._frames = FrameWriter(folder / METADATA_FOLDER, always_folder=True)
         self._rows: list[Sequence[Any]] = []
+        self._duplicate_rows: list[int | None] = []
         self.kept: list[Any] | None = [] if keep else None
 
-    def add(self, row: Sequence[Any]) -> None:
-        """Add a document, with one value for each of COLUMNS."""
+    def add(self, row: Sequence[Any], duplicate_row: int | None = None) -> None:
+        """Add a document, with one value for each of COLUMNS, and the row that it is a near-duplicate of."""
         self._rows.append(row)
+        self._duplicate_rows.append(duplicate_row)
         if len(self._rows) == DOCUMENTS_PER_PIECE:
             self._flush()
 
     def add_frame(self, frame: Any) -> None:
-        """Add the documents of a frame with the columns COLUMNS."""
+        """Add the documents of a frame with the columns COLUMNS and DUPLICATE_ROW."""
         self._flush()
         self._add(frame)
 
@@ -191,8 +224,8 @@ class MetadataWriter:
 
     def _flush(self) -> None:
         if self._rows:
-            self._add(column_frame(self._rows))
-            self._rows = []
+            self._add(with_duplicate_rows(column_frame(self._rows), self._duplicate_rows))
+            self._rows, self._duplicate_rows = [], []
 
     def _add(self, frame: Any) -> None:
         self._frames.add(frame)
@@ -448,11 +481,13 @@ def topic_documents(
     counts: Iterable[Any],
     n_documents: int,
     labels: Labels | None = None,
+    groups: Array | None = None,
 ) -> TopicDocuments:
     """Return the fit, the documents and the label shares of each topic.
 
     documents : P(d) must be proportional to the number of tokens, so all sample weights must be equal.
     counts : documents x words, CSR, in one or more parts, in the order of the documents.
+    groups : result of `groups_of`; one document of a group of near-duplicates is listed.
     """
     K = fitted.n_topics
     doc_weights = documents.doc_weights / documents.doc_weights.sum()
@@ -468,7 +503,7 @@ def topic_documents(
                 by_label[topic] += np.bincount(labels.numbers[part], joint[:, topic], by_label.shape[1])
     used = weights > 0
     scale = np.where(used, weights, 1.0)
-    rows, scores = _best_documents(fitted, documents, counts, n_documents)
+    rows, scores = _best_documents(fitted, documents, counts, n_documents, groups)
     return TopicDocuments(
         np.where(used, fit / scale, 0.0),
         rows,
@@ -478,7 +513,7 @@ def topic_documents(
 
 
 def _best_documents(
-    fitted: FittedTopics, documents: TrainingDocuments, counts: Iterable[Any], n_documents: int
+    fitted: FittedTopics, documents: TrainingDocuments, counts: Iterable[Any], n_documents: int, groups: Array | None
 ) -> tuple[list[list[int]], list[list[float]]]:
     """Return the best documents of each topic, and the nats per token that it explains in them."""
     K = fitted.n_topics
@@ -490,6 +525,7 @@ def _best_documents(
     lengths = np.asarray(documents.doc_weights)
     min_length = MIN_RELATIVE_LENGTH * float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
     min_length *= 1 - _ROUNDING
+    alike = None if groups is None else np.bincount(groups)[groups] > 1
     start, scorer = 0, DocumentScorer(fitted, documents)
     for part in counts:
         for block in _blocks(part.shape[0], max(K, _COPIES * part.nnz // max(part.shape[0], 1))):
@@ -497,6 +533,8 @@ def _best_documents(
             rows = slice(start, start + counted.shape[0])
             scores = np.where((lengths[rows] >= min_length)[:, np.newaxis], scorer.scores(counted, rows), 0.0)
             hashes = row_hashes(counted)
+            if groups is not None and alike is not None:
+                hashes = np.where(alike[rows], _mix(groups[rows].astype(np.uint64)), hashes)
             for topic, found in enumerate(best):
                 found.update(scores[:, topic], hashes, start)
             start = rows.stop
@@ -541,15 +579,20 @@ class DocumentScorer:
 def row_hashes(counts: Any) -> Array:
     """Return a 64-bit hash of each row (CSR without duplicates); rows with equal counts have equal hashes."""
     bits = np.asarray(counts.data, dtype=np.float64).view(np.uint64)
-    mixed = counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + bits
-    for multiplier in (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)):  # the mixing steps of splitmix64
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * multiplier
-    mixed ^= mixed >> np.uint64(31)
+    mixed = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + bits)
     sums = np.zeros(counts.shape[0], dtype=np.uint64)
     filled = np.flatnonzero(np.diff(counts.indptr))
     if filled.size:
         sums[filled] = np.add.reduceat(mixed, counts.indptr[filled])
     return sums
+
+
+def _mix(numbers: Array) -> Array:
+    """Return a hash of each number, by the mixing steps of splitmix64."""
+    mixed = numbers
+    for multiplier in (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * multiplier
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
 def _blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:

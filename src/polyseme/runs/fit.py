@@ -42,6 +42,7 @@ from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, n
 from polyseme.selection.levels import make_levels
 from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics
 from polyseme.solvers import Checkpoint, Solver
+from polyseme.text.duplicates import check_distinct, duplicates_note, n_distinct
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -90,6 +91,7 @@ def fit(
     categories: Sequence[str] | None = None,
     noise: int = 0,
     uncategorized: bool = False,
+    duplicates: str = "keep",
     keep_texts: bool = True,
     page: bool = True,
     page_text: str = "excerpt",
@@ -167,6 +169,10 @@ def fit(
         Number of other documents to add at random, if there are `categories`.
     uncategorized : bool, default=False
         Whether to keep articles of a MediaWiki dump without a category.
+    duplicates : {"keep", "drop"}, default="keep"
+        What to do with documents that are near-duplicates of a document before them, which share at least 85% of their
+        sequences of three words with it. "keep" counts them in the fit; lists of documents show one of them. "drop"
+        leaves them out.
     keep_texts : bool, default=True
         Whether the run stores the texts.
     page : bool, default=True
@@ -218,6 +224,7 @@ def fit(
         },
         keep_texts=keep_texts,
         shards=shards,
+        duplicates=duplicates,
     )  # fmt: skip
     reader = open_source(source, **reading)
     run = fit_run(
@@ -230,6 +237,8 @@ def fit(
         warnings.warn(
             f"{pluralize(problems, 'problem')} while reading: see about['problems'], or use verbose=1.", stacklevel=2
         )
+    if n_distinct(run.duplicates) == 1:
+        warnings.warn(duplicates_note(run.duplicates), stacklevel=2)
     if run.about["interrupted"]:
         warnings.warn("Stopped by Ctrl-C: the topics are those of the last completed iteration.", stacklevel=2)
     return run
@@ -261,6 +270,8 @@ class FitSettings:
     keep_texts: bool
     shards: bool | None
     """Whether to count and fit from files; None decides by the length of the texts."""
+    duplicates: str = "keep"
+    """Whether to keep or to drop documents that are near-duplicates of others."""
 
     def estimator(self, n_topics: int | None, **known: Any) -> Any:
         """Return the estimator, not fitted. `known` are arguments of `make_model` that depend on the documents."""
@@ -276,6 +287,8 @@ class FitSettings:
     def check(self) -> None:
         """Raise InputError before any work if options contradict each other or do not belong to the model."""
         seeds, n_topics = self.fitting["seeds"], self.fitting["n_topics"]
+        if self.duplicates not in ("keep", "drop"):
+            raise InputError(f"duplicates= must be 'keep' or 'drop', got {self.duplicates!r}.")
         if n_topics is not None:
             check_n_topics(n_topics, "n_topics=")
         if n_topics is None and self.fitting["branching"] is None:
@@ -347,15 +360,25 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
     """Write the texts and metadata of the documents, and learn their words; in memory, count them too."""
     start = time.perf_counter()
     vectorizer = Vectorizer(**settings.counting)
-    with draft.recorder(texts=True, keep=settings.shards is not True) as recorder:
-        in_memory = learn_words(
-            reader,
-            vectorizer,
-            draft.report,
-            lambda documents: _learn(draft, vectorizer, recorder, documents, settings.shards),
-        )
+    drop = settings.duplicates == "drop"
+    with draft.recorder(texts=True, drop=drop, keep=settings.shards is not True) as recorder:
+        try:
+            in_memory = learn_words(
+                reader,
+                vectorizer,
+                draft.report,
+                lambda documents: _learn(draft, vectorizer, recorder, documents, settings.shards),
+            )
+        except InputError:  # words that all documents have are left out
+            check_distinct(recorder.duplicates())
+            raise
+    duplicates = recorder.duplicates()
     if reader.documents < 2:
         raise InputError("There is only one document, and topics are of several: give more documents.")
+    if drop:
+        check_distinct(duplicates)
+    if duplicates["found"]:
+        draft.report.note(duplicates_note(duplicates))
     write_vectorizer(draft.folder, vectorizer)
     draft.know(vectorizer=vectorizer)
     if recorder.texts is not None:
@@ -367,9 +390,10 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
         "inputs": reader.names,
         "reading": settings.to_json()["reading"],
         "counting": {**settings.counting, "language": vectorizer.language_},
-        "documents": reader.documents,
+        "documents": reader.documents - duplicates["found"] * drop,
+        "duplicates": duplicates,
         "words": len(vectorizer.vocabulary_),
-        "left_out": dict(reader.dropped),
+        "left_out": {**reader.dropped, **({"near-duplicates": duplicates["found"]} if drop else {})},
         "problems": dict(reader.problems.counts),
         "in_memory": in_memory,
         "seconds": {"reading": round(time.perf_counter() - start, 3)},

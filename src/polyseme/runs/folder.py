@@ -231,6 +231,9 @@ RUN_FIELDS = {
     "tokens": COUNT,
     "shards": COUNT,
     "in_memory": FLAG,
+    "duplicates": object_with(
+        {"mode": one_of("keep", "drop"), "found": COUNT, "documents": COUNT}, required=("mode", "found", "documents")
+    ),
     "left_out": mapping_to(COUNT),
     "problems": mapping_to(COUNT),
     "seconds": mapping_to(_NUMBER),

@@ -31,6 +31,8 @@ from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_colum
 from polyseme.progress import Reporter, SilentReporter
 from polyseme.runs.documents import (
     COLUMNS,
+    DUPLICATE_OF,
+    DUPLICATE_ROW,
     N_RANKED,
     DocumentNames,
     DocumentTable,
@@ -39,6 +41,8 @@ from polyseme.runs.documents import (
     TopicDocuments,
     column_frame,
     document_names,
+    groups_of,
+    groups_within,
     metadata,
     read_vectorizer,
     split_rows,
@@ -207,12 +211,13 @@ class Run:
 
     @cached_property
     def documents(self) -> Any:
-        """Polars frame with id, title, label, time, source, excerpt, tokens, topic, share, topic_0, topic_1 ..."""
+        """Polars frame with metadata (id, title, ..., duplicate_of), tokens, topic, share, topic_0, topic_1 ..."""
         import polars as pl
 
         if self.reading is not None:
             documents = self.reading.documents
-            return add_topic_columns(documents.select(COLUMNS), documents["tokens"].to_numpy(), self.doc_topic)
+            names = [name for name in (*COLUMNS, DUPLICATE_OF, DUPLICATE_ROW) if name in documents.columns]
+            return add_topic_columns(documents.select(names), documents["tokens"].to_numpy(), self.doc_topic)
         self._check_fits_in_memory()
         documents = pl.concat(list(self.table)) if self.rows is None else self.table.take(self.rows.tolist())
         self._require(len(documents) == self.n_documents, _OTHER_DOCUMENTS)
@@ -264,6 +269,31 @@ class Run:
         self._require(tally.total() == self.n_documents, _OTHER_DOCUMENTS)
         frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
         return Labels.of(label if label in frequent else "" for label in self.table.column("label"))
+
+    @property
+    def duplicates(self) -> dict[str, Any]:
+        """How many near-duplicates the fit found, and whether it kept them; empty if it did not look for them."""
+        return dict(self.about.get("duplicates", {}))
+
+    @cached_property
+    def groups(self) -> Array:
+        """Row of the first of the documents that are near-duplicates of each other, for each document."""
+        if self.reading is not None:
+            return self.reading.groups
+        if not self.duplicates.get("found") or self.duplicates["mode"] == "drop":
+            return np.arange(len(self.doc_topic))
+        values = self.documents[DUPLICATE_ROW].to_list() if self._loaded else list(self.table.column(DUPLICATE_ROW))
+        try:
+            groups = groups_of(values)
+        except ValueError as error:
+            raise ModelFileError(f"{self.path} is damaged: {error}; restore it, or fit again.") from None
+        self._require(self.rows is not None or len(groups) == self.n_documents, _OTHER_DOCUMENTS)
+        return groups if self.rows is None else groups_within(groups[self.rows])
+
+    @property
+    def _loaded(self) -> bool:
+        """Whether the metadata of all documents are in memory."""
+        return "documents" in vars(self) and self.rows is None
 
     @property
     def stored_texts(self) -> Texts:
@@ -338,7 +368,7 @@ class Run:
     def levels(self) -> list[int]:
         """Numbers of topics of all levels: the reading level first, then the finer ones."""
         about = self.about if self.reading is None else self.reading.about
-        first = about["model"].get("n_topics")
+        first = about.get("model", {}).get("n_topics")
         finer = sorted(map(int, about.get("levels", {})))
         return [(self.reading or self).fitted.n_topics if first is None else first, *finer]
 
@@ -450,7 +480,8 @@ class Run:
         TopicDocuments
             One entry for each topic.
         """
-        return topic_documents(self.fitted, self.model.documents_, self.count_parts(), n_documents, self.label_numbers)
+        documents, parts = self.model.documents_, self.count_parts()
+        return topic_documents(self.fitted, documents, parts, n_documents, self.label_numbers, self.groups)
 
     # what a user asks for
 

@@ -8,6 +8,7 @@ reads those of its hits.
     topics       main topic of each document
     days         day of each document as the ordinal of its date, 0 without one
     labels       number of the label of each document; label_names has the labels
+    groups       row of the first of the documents that are near-duplicates of each other; empty if there are none
     text_starts  first byte of each text among all texts
     first_texts  first text of each block
     block_starts first byte of each block among the compressed blocks
@@ -38,7 +39,7 @@ DOCUMENTS_FILE = "search_documents.safetensors"
 TEXT_BLOCK = 1 << 16
 _ROWS_AT_ONCE = 1 << 16
 _LABELS_SHOWN = 8
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _METADATA_KEY = "polyseme_search_documents"
 _HEADER_FIELDS = {"format_version": whole_number(_FORMAT_VERSION, _FORMAT_VERSION), "identity": TEXT}
 _TEXT_ARRAYS = ("text_starts", "first_texts", "block_starts", "blocks")
@@ -51,8 +52,9 @@ class SearchDocuments:
         """Check that the sizes of the arrays fit together. Raises KeyError or ValueError if they do not."""
         self._arrays = dict(arrays)
         self.n_documents = len(arrays["topics"])
-        for name, kind in (("topics", np.int32), ("labels", np.int32), ("days", np.int32)):
-            if arrays[name].shape != (self.n_documents,) or arrays[name].dtype != kind:
+        for name, kind in (("topics", np.int32), ("labels", np.int32), ("days", np.int32), ("groups", np.int64)):
+            sizes = (0, self.n_documents) if name == "groups" else (self.n_documents,)
+            if len(arrays[name].shape) != 1 or arrays[name].shape[0] not in sizes or arrays[name].dtype != kind:
                 raise ValueError(f"{name} has another type or size")
         self.label_names = StringTable(arrays, "label_names")
         self.has_texts = _TEXT_ARRAYS[0] in arrays
@@ -132,6 +134,13 @@ class SearchDocuments:
             found &= days <= until.last.toordinal()
         return found
 
+    def groups(self) -> Array:
+        """Return the row of the first document of each document's group of near-duplicates; empty without any."""
+        groups = np.asarray(self._arrays["groups"][:])
+        if groups.size and not 0 <= groups.min() <= groups.max() < len(groups):
+            raise self._damage("a group has no document")
+        return groups
+
     def save(self, path: Path, identity: str) -> None:
         """Write a file, completely or not at all. `identity` names the state of the run."""
         header = json.dumps({"format_version": _FORMAT_VERSION, "identity": identity})
@@ -166,10 +175,12 @@ class SearchDocuments:
 
         labels = Labels.of(labels_of_documents())
         weights = run.doc_topic
+        groups = run.groups
         arrays: dict[str, Array] = {
             "topics": _main_topics(weights),
             "days": np.array(days, dtype=np.int32),
             "labels": labels.numbers.astype(np.int32),
+            "groups": groups.astype(np.int64) if (groups < np.arange(len(groups))).any() else np.empty(0, np.int64),
             **string_arrays("label_names", labels.names),
         }
         if not len(days) == len(weights) == run.n_documents:

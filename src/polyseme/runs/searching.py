@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -121,12 +122,15 @@ def search_run(
             documents, names = documents.with_weights(finer.doc_topic), dict(enumerate(finer.topic_titles))
         index.texts = documents if documents.has_texts else None
         allowed = filters.allowed(index, documents, names)
-        if like:
-            results = index.similar_documents(query, k, method=method, allowed=allowed)
-        elif asked.phrases:
-            results = _with_phrases(index, asked, k, method, allowed)
-        else:
-            results = index.search(asked.words, k, method=method, allowed=allowed)
+
+        def best(size: int) -> Results:
+            if like:
+                return index.similar_documents(query, size, method=method, allowed=allowed)
+            if asked.phrases:
+                return _with_phrases(index, asked, size, method, allowed)
+            return index.search(asked.words, size, method=method, allowed=allowed)
+
+        results = _one_of_each(best, k, documents.groups())
         if not results and allowed is not None:
             note = results.note if allowed.any() else "No document passes the filters."
             results = replace(results, note=note.replace("the query.", "the query and the filters."))
@@ -157,6 +161,27 @@ def _finer_level(folder: Path, level: int | None, *, trust_pattern: bool) -> Run
 
     run = open_run(folder, trust_pattern=trust_pattern).level(level)
     return None if run.reading is None else run
+
+
+def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Results:
+    """Return the k best documents, of near-duplicates the best one. `best` returns a number of documents."""
+    if not groups.size:
+        return best(k)
+    sizes = np.bincount(groups)
+    size = k
+    while True:
+        results = best(size)
+        first: dict[int, Hit] = {}
+        for hit in results:
+            first.setdefault(int(groups[hit.row]), hit)
+        if len(first) >= k or len(results) < size:
+            break
+        size *= 4
+    hits = (
+        replace(hit, rank=rank, n_duplicates=int(sizes[group]) - 1)
+        for rank, (group, hit) in enumerate(islice(first.items(), k), start=1)
+    )
+    return replace(results, hits=tuple(hits))
 
 
 def store_index(folder: Path, report: Reporter, *, trust_pattern: bool = False) -> None:

@@ -34,8 +34,9 @@ from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
 from polyseme.runs.documents import (
-    COLUMNS,
     DOCUMENTS_FILE,
+    DUPLICATE_OF,
+    DUPLICATE_ROW,
     METADATA_FOLDER,
     TEXTS_FOLDER,
     DocumentTable,
@@ -44,6 +45,7 @@ from polyseme.runs.documents import (
     Texts,
     TextWriter,
     metadata,
+    with_duplicate_rows,
 )
 from polyseme.runs.folder import (
     CHECKPOINT_FOLDER,
@@ -73,6 +75,7 @@ from polyseme.runs.run import (
     open_run,
 )
 from polyseme.selection.levels import Level
+from polyseme.text.duplicates import NearDuplicates
 from polyseme.text.readers.inputs import Document
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -82,6 +85,8 @@ _MAX_KEPT_CHARACTERS = 2**26
 """Characters of the texts that are kept in memory while a run is read."""
 _SHARDS_MANIFEST = f"{SHARDS_FOLDER}/{MANIFEST}"
 """The only file of the shards that run.json lists: it lists the others."""
+_SHINGLES_FILE = "shingles.part"
+"""Temporary file, while documents are read."""
 
 
 class RunDraft:
@@ -134,13 +139,17 @@ class RunDraft:
     # parts of the run
 
     @contextmanager
-    def recorder(self, *, texts: bool, keep: bool = False, after: Run | None = None) -> Iterator[DocumentRecorder]:
+    def recorder(
+        self, *, texts: bool, drop: bool = False, keep: bool = False, after: Run | None = None
+    ) -> Iterator[DocumentRecorder]:
         """Yield the recorder of documents, which follow those of the run `after`.
 
-        texts : whether to write the texts. keep : whether to keep the metadata in memory, too.
+        texts : whether to write the texts. drop : whether to leave out near-duplicates. keep : whether to keep the
+        metadata in memory, too.
         """
-        recorder = DocumentRecorder(self.folder, texts=texts, keep=keep, after=after)
-        yield recorder
+        with NearDuplicates(self.folder / _SHINGLES_FILE) as finder:
+            recorder = DocumentRecorder(self.folder, finder, texts=texts, drop=drop, keep=keep, after=after)
+            yield recorder
         self._metadata = recorder.close()
 
     def link(self, run: Run, *folders: str) -> None:
@@ -164,7 +173,7 @@ class RunDraft:
 
     def reuse_metadata(self, run: Run) -> None:
         """Take the metadata of the documents from another run."""
-        self._metadata = (frame.select(COLUMNS) for frame in run.table)
+        self._metadata = run.table
 
     def labels(self) -> list[str | None]:
         """Return the label of each document that was read, None without one."""
@@ -256,6 +265,7 @@ class RunDraft:
 
         in_memory = isinstance(self._metadata, list)
         frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
+        ids = _FirstIds(frames)
         writer, written = FrameWriter(self.folder / DOCUMENTS_FILE), []
         tokens, doc_topic, start = self._tokens(), self.run.doc_topic, 0
         finer = {n_topics: self.run.level(n_topics).doc_topic for n_topics in self.run.levels[1:]}
@@ -263,7 +273,7 @@ class RunDraft:
             rows = slice(start, start + len(frame))
             if rows.stop > len(tokens):
                 break
-            columns = add_topic_columns(frame.select(COLUMNS), tokens[rows], np.asarray(doc_topic[rows]))
+            columns = add_topic_columns(ids.add_to(frame, start), tokens[rows], np.asarray(doc_topic[rows]))
             main = {n_topics: np.asarray(weights[rows]).argmax(axis=1) for n_topics, weights in finer.items()}
             written.append(columns.with_columns(pl.Series(f"level_{n}", main[n], dtype=pl.Int32) for n in main))
             writer.add(written[-1])
@@ -304,26 +314,70 @@ def _own_files(folder: Path) -> set[str]:
     return {name for name in found if name.partition("/")[0] not in others}
 
 
-class DocumentRecorder:
-    """Writes the metadata and the texts of documents while they are counted.
+class _FirstIds:
+    """Ids of the documents that others are near-duplicates of, from the frames of all documents."""
 
-    after : run whose documents come first. Its texts are linked into the folder already.
+    def __init__(self, frames: Iterable[Any]) -> None:
+        self._ids: dict[int, str] = {}
+        self._wanted = {row for frame in frames for row in with_duplicate_rows(frame)[DUPLICATE_ROW].drop_nulls()}
+
+    def add_to(self, frame: Any, start: int) -> Any:
+        """Return the metadata of a frame, whose first row is `start`, with the column DUPLICATE_OF."""
+        import polars as pl
+
+        frame = with_duplicate_rows(frame)
+        if self._wanted:
+            self._ids |= {row: name for row, name in enumerate(frame["id"], start) if row in self._wanted}
+        names = [None if row is None else self._ids[row] for row in frame[DUPLICATE_ROW]]
+        after = frame.columns.index(DUPLICATE_ROW)
+        return frame.insert_column(after, pl.Series(DUPLICATE_OF, names, dtype=pl.String))
+
+
+class DocumentRecorder:
+    """Writes the metadata and the texts of documents while they are counted, and finds near-duplicates.
+
+    drop : whether to leave out near-duplicates. after : run whose documents come first. Its texts are linked into the
+    folder already.
     """
 
-    def __init__(self, folder: Path, *, texts: bool, keep: bool, after: Run | None) -> None:
+    def __init__(
+        self, folder: Path, finder: NearDuplicates, *, texts: bool, drop: bool, keep: bool, after: Run | None
+    ) -> None:
         self._rows = MetadataWriter(folder, keep=keep)
         self._texts = TextWriter(folder, append=after is not None) if texts else None
+        self._finder, self._drop = finder, drop
         self._characters = 0
         self.texts: list[str] | None = [] if keep else None
         """The texts of a small corpus, so that they need not be read back; None if they are too many."""
+        self.n_read = self.n_duplicates = 0
+        """Number of documents and of near-duplicates among them."""
+        self.n_old_duplicates = 0
+        """Number of near-duplicates among the documents of `after`, if it has texts."""
         if after is not None:
-            for frame in after.table:
-                self._rows.add_frame(frame.select(COLUMNS))
+            self._add_documents(after)
+
+    def _add_documents(self, run: Run) -> None:
+        """Add the metadata of another run. New documents are compared with its texts, if it has them."""
+        stored, start = run.stored_texts, 0
+        found = [self._finder.add(text) for text in stored] if stored else None
+        if found is None:
+            self._finder.skip(run.n_documents)
+        else:
+            self.n_old_duplicates = len(found) - found.count(None)
+        for frame in run.table:
+            rows = slice(start, start + len(frame))
+            self._rows.add_frame(with_duplicate_rows(frame, None if found is None else found[rows]))
+            start = rows.stop
 
     def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
         """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
         for document in documents:
-            self._rows.add(metadata(document))
+            first = self._finder.add(document.text)
+            self.n_read += 1
+            self.n_duplicates += first is not None
+            if first is not None and self._drop:
+                continue
+            self._rows.add(metadata(document), first)
             if self._texts is not None:
                 self._texts.add(document.text)
             self._characters += len(document.text)
@@ -334,6 +388,10 @@ class DocumentRecorder:
             if limit is not None and self._characters > limit:
                 raise TooManyCharacters
             yield document.text
+
+    def duplicates(self) -> dict[str, Any]:
+        """Return the field of run.json about near-duplicates."""
+        return {"mode": "drop" if self._drop else "keep", "found": self.n_duplicates, "documents": self.n_read}
 
     def recorded_texts(self) -> list[Path]:
         """Write the texts that are still in memory, and return the files of all texts."""

@@ -10,29 +10,38 @@ sample of these is used. The memory is about 130 bytes for each text. The shingl
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from polyseme.errors import InputError
 from polyseme.text._counting import NearDuplicates as CompiledNearDuplicates
 from polyseme.text.languages import OTHER
 
 SHINGLE_WORDS = 3
 MIN_SIMILARITY = 0.85
-_FILE = "shingles"
 
 
 class NearDuplicates:
     """Finder of near-duplicates among texts that are added one by one.
 
-    folder : where a temporary folder is made for the shingles; None: the default of the system.
+    path : temporary file of the shingles, which `close` removes; None: one in the folder of the system for these.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix=".duplicates-", dir=folder, ignore_cleanup_errors=True)
-        table = OTHER.characters(lowercase=True).table
-        path = str(Path(self._folder.name) / _FILE)
-        self._compiled = CompiledNearDuplicates(table, SHINGLE_WORDS, MIN_SIMILARITY, path)
+    def __init__(self, path: Path | None = None) -> None:
+        if path is None:
+            number, name = tempfile.mkstemp(prefix="polyseme-")
+            os.close(number)
+            path = Path(name)
+        self._path = path
+        try:
+            self._compiled = CompiledNearDuplicates(
+                OTHER.characters(lowercase=True).table, SHINGLE_WORDS, MIN_SIMILARITY, str(path)
+            )
+        except RuntimeError as error:
+            raise OSError(f"{path}: {error}") from None
 
     def add(self, text: str) -> int | None:
         """Add a text; return the number of the text that it is a near-duplicate of, or None.
@@ -43,7 +52,7 @@ class NearDuplicates:
         try:
             found: int = self._compiled.add(text)
         except RuntimeError as error:
-            raise OSError(str(error)) from None
+            raise OSError(f"{self._path}: {error}") from None
         return None if found < 0 else found
 
     def skip(self, n_texts: int) -> None:
@@ -59,10 +68,35 @@ class NearDuplicates:
     def close(self) -> None:
         """Remove the temporary file."""
         self._compiled.close()
-        self._folder.cleanup()
+        self._path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def n_distinct(duplicates: Mapping[str, Any]) -> int:
+    """Return the number of documents that are no near-duplicates of others."""
+    return int(duplicates["documents"] - duplicates["found"])
+
+
+def check_distinct(duplicates: Mapping[str, Any]) -> None:
+    """Raise InputError if all documents are near-duplicates of the first one."""
+    if duplicates["documents"] > 1 and n_distinct(duplicates) == 1:
+        raise InputError(
+            f"All {duplicates['documents']:,} documents are near-duplicates of the first one, so there is nothing to "
+            "tell apart: give other documents."
+        )
+
+
+def duplicates_note(duplicates: Mapping[str, Any]) -> str:
+    """Return a sentence about near-duplicates."""
+    found, n_documents = duplicates["found"], duplicates["documents"]
+    of = f"{found:,} of {n_documents:,} documents {'is a near-duplicate' if found == 1 else 'are near-duplicates'}"
+    if duplicates["mode"] == "drop":
+        return f"{of} of others: left out (duplicates=keep counts them)."
+    if n_distinct(duplicates) == 1:
+        return f"All {n_documents:,} documents are near-duplicates of the first one: topics cannot tell them apart."
+    return f"{of} of others: shown once in lists, kept in the fit (duplicates=drop leaves them out)."

@@ -96,6 +96,12 @@ def fit(
         ),
     ] = None,
     max_iter: options.MaxIter = None,
+    duplicates: Annotated[
+        Literal["keep", "drop"],
+        typer.Option(
+            "--duplicates", help="Count documents that are near-duplicates of others in the fit, or leave them out."
+        ),
+    ] = "keep",
     keep_texts: Annotated[
         bool, typer.Option("--texts/--no-texts", help="Store the texts in the run, for the explorer page.")
     ] = True,
@@ -167,6 +173,7 @@ def fit(
         },
         keep_texts,
         shards,
+        duplicates,
     )  # fmt: skip
     run = fit_run(
         lambda: read(inputs, **reading), inputs, settings, output=folder, overwrite=overwrite, resume=resume,

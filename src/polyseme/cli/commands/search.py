@@ -11,6 +11,7 @@ from rich.text import Text
 
 from polyseme.cli import options
 from polyseme.cli.console import print_json, screen_reporter
+from polyseme.progress import pluralize
 from polyseme.terminal import Console
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def _hit_table(results: Results) -> Table:
     for hit in results:
         content = Text(hit.title or hit.id, style="bold")
         content.append(f"  {hit.id}\n" if hit.title and hit.title != hit.id else "\n", style="not bold dim")
+        if hit.n_duplicates:
+            content.append(f"and {pluralize(hit.n_duplicates, 'near-duplicate')}\n", style="not bold dim")
         if hit.snippet.text:
             content.append_text(_snippet(hit)).append("\n")
         content.append_text(_words(hit))

@@ -70,8 +70,12 @@ function corpusOf(documents, counts) {
     names: documents.labels,
     of: sparse(startsOf(documents.labels_of_document), documents.document_labels, documents.document_labels),
   };
+  const groups = Uint32Array.from({ length: N }, (_, d) => d); // the first of the near-duplicates of each document
+  documents.copies?.forEach((d, i) => (groups[d] = documents.firsts[i]));
+  const groupSizes = new Uint32Array(N);
+  for (const first of groups) groupSizes[first]++;
   return {
-    ...documents, byWord, idf, tokens, topics, lengths, labeled, frequency,
+    ...documents, byWord, idf, tokens, topics, lengths, labeled, frequency, groups, groupSizes,
     scale: squares.map((square) => (square > 0 ? 1 / Math.sqrt(square) : 0)),
     byDocument: transposed(byWord, N), byTopic: transposed(topics, K),
     typical: startsOf(fromVarints(documents.typical_of_topic, K)),
@@ -119,6 +123,22 @@ function largest(values, count) {
   }
 }
 
+// Values of documents, with those of all but the best of near-duplicates set to zero; of equal ones the first is kept.
+function oneOfEach(values, documentOf = (i) => i) {
+  const best = new Map();
+  for (let i = 0; corpus.copies && i < values.length; i++) {
+    const group = corpus.groups[documentOf(i)];
+    if (!(values[i] > 0) || corpus.groupSizes[group] < 2) continue;
+    const before = best.get(group);
+    if (before !== undefined && values[before] >= values[i]) values[i] = 0;
+    else {
+      if (before !== undefined) values[before] = 0;
+      best.set(group, i);
+    }
+  }
+  return values;
+}
+
 // P(w|z).
 function probabilityOf(word, topic) {
   const { starts, columns, values } = model.byWord;
@@ -162,7 +182,7 @@ function largestDocuments(topic, count) {
   const { starts, columns, values } = corpus.byTopic;
   const expected = values.slice(starts[topic], starts[topic + 1]);
   expected.forEach((share, i) => (expected[i] = share * corpus.tokens[columns[starts[topic] + i]]));
-  return largest(expected, count).map((i) => ({
+  return largest(oneOfEach(expected, (i) => columns[starts[topic] + i]), count).map((i) => ({
     document: columns[starts[topic] + i], share: values[starts[topic] + i], tokens: expected[i],
   }));
 }
@@ -221,5 +241,5 @@ function documentsOfSenses(word, topics, count) {
     }
     if (total > 0) for (const list of tokens) list[i - starts[word]] /= total;
   }
-  return tokens.map((list) => largest(list, count).map((i) => ({ document: columns[starts[word] + i], tokens: list[i] })));
+  return tokens.map((list) => largest(oneOfEach(list, (i) => columns[starts[word] + i]), count).map((i) => ({ document: columns[starts[word] + i], tokens: list[i] })));
 }

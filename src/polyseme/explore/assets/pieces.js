@@ -41,6 +41,12 @@ function documentLink(d) {
   return h("a", { href: documentAddress(d) }, corpus.titles[d] || `Document ${d}`);
 }
 
+// How many near-duplicates a listed document stands for.
+function copiesOf(d) {
+  const copies = corpus.groupSizes[corpus.groups[d]] - 1;
+  return copies > 0 && h("span.quiet", {}, `and ${count(copies, "near-duplicate")}`);
+}
+
 // A bar of a width between 0 and 1, beside a figure.
 function meter(share, classes = "") {
   const width = `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
@@ -95,7 +101,7 @@ function documentList(items) {
   return h("ol.documents", {}, items.map(({ document: d, shown, detail }) =>
     h("li", {},
       h("div.line", {}, documentLink(d), shown && h("span.figure", {}, shown)),
-      h("div.line.small", {}, mixture(d), labelLinks(d), corpus.times?.[d] && h("span.quiet", {}, corpus.times[d])),
+      h("div.line.small", {}, mixture(d), labelLinks(d), corpus.times?.[d] && h("span.quiet", {}, corpus.times[d]), copiesOf(d)),
       detail)));
 }
 
@@ -115,7 +121,7 @@ async function hitList(hits, words = null, phrases = []) {
           title: `${inQuery && inDocument ? "in query and document" : inQuery ? "in the query, not in the document" : "in the document, not in the query"}: adds ${decimal(weight)}`,
         }, model.words[word]))),
       h("div.line.small", {}, corpus.tokens[d] > 0 && [topicLink(main), h("span.quiet", {}, percent(theta[main]))], labelLinks(d),
-        corpus.times?.[d] && h("span.quiet", {}, corpus.times[d])));
+        corpus.times?.[d] && h("span.quiet", {}, corpus.times[d]), copiesOf(d)));
   }));
 }
 

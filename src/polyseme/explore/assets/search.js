@@ -63,8 +63,8 @@ function cosineOf(topics, length, d) {
 }
 
 // The best documents for counts: {order, scores, term, latent, topics}. `allowed` says for each document whether it may
-// be found (null for all), and `topics` are F, if they are known.
-function rank(query, count, { allowed = null, topics = null } = {}) {
+// be found (null for all), `topics` are F, if they are known, and `once` says whether to find one of near-duplicates.
+function rank(query, count, { allowed = null, topics = null, once = true } = {}) {
   const { weight, rest, feedback, pool, leading, typical } = model.search;
   const { term, covered, total } = termScores(query);
   if (allowed) allowed.forEach((is, d) => is || (term[d] = 0));
@@ -79,7 +79,7 @@ function rank(query, count, { allowed = null, topics = null } = {}) {
   const share = weight * (1 - (1 - rest) * most ** 4);
   for (const d of candidates) latent[d] = share * (total - covered[d]) * cosineOf(topics, length, d);
   const scores = term.map((value, d) => value + latent[d]);
-  return { order: largest(scores, count), scores, term, latent, topics };
+  return { order: largest(once ? oneOfEach(scores.slice()) : scores, count), scores, term, latent, topics };
 }
 
 // Some documents of a ranking with the parts of their scores and reasons: [{document, score, term, latent, reasons}].
@@ -105,13 +105,17 @@ async function searchText(text, count, { reasons = 6 } = {}) {
   const found = { query, phrases: phrases.map(phrasePattern), problem, hits: [], others: [], topics: null };
   if (problem) return found;
   if (!phrases.length) return { ...found, ...search(query, count, { reasons }) };
-  const ranking = rank(query, model.n_documents, { allowed: withAllWords(phrases) });
+  const ranking = rank(query, model.n_documents, { allowed: withAllWords(phrases), once: false });
   const [having, unknown] = [[], []];
+  const listed = new Set(); // groups of near-duplicates
   for (const d of ranking.order) {
     if (having.length === count) break;
+    if (listed.has(corpus.groups[d])) continue;
     const own = plainText((await textOf(d)) ?? "");
-    if (found.phrases.every((pattern) => own.search(pattern) >= 0)) having.push(d);
-    else if (model.text !== "full" && unknown.length < count) unknown.push(d);
+    if (found.phrases.every((pattern) => own.search(pattern) >= 0)) {
+      having.push(d);
+      listed.add(corpus.groups[d]);
+    } else if (model.text !== "full" && unknown.length < count) unknown.push(d);
   }
   const [hits, others] = [having, unknown].map((documents) => explained(query, ranking, documents, reasons));
   return { ...found, hits, others, topics: ranking.topics };

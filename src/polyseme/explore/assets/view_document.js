@@ -6,12 +6,14 @@ async function viewDocument(argument) {
   const theta = weightsOf(d);
   const text = await textOf(d);
   const { hits } = search(countsOfDocument(d), 10, { allowed: new Uint8Array(model.n_documents).fill(1).fill(0, d, d + 1), topics: theta });
+  const others = corpus.groupSizes[corpus.groups[d]] > 1 ? Array.from(corpus.groups.keys()).filter((e) => e !== d && corpus.groups[e] === corpus.groups[d]) : [];
   const about = [corpus.ids?.[d], corpus.times?.[d], count(corpus.tokens[d], "counted token")].filter(Boolean).join(" · ");
   const beside = [d - 1, d + 1].map((other) => (other >= 0 && other < model.n_documents ? other : null));
   return [
     h("div.title", {}, h("h1", {}, corpus.titles[d] || `Document ${d}`), h("p.lead", {}, about, " ", labelLinks(d)),
       h("p.pager", {}, beside[0] !== null && h("a", { href: documentAddress(beside[0]) }, "← previous"),
-        beside[1] !== null && h("a", { href: documentAddress(beside[1]) }, "next →"))),
+        beside[1] !== null && h("a", { href: documentAddress(beside[1]) }, "next →")),
+      others.length > 0 && h("p.note", {}, "Near-duplicates: ", others.slice(0, 8).map((e) => [documentLink(e), " "]), others.length > 8 && `and ${others.length - 8} more`)),
     h("div.columns.wide-left", {},
       h("div.stack", {}, textCard(d, text, theta),
         card("Topics", corpus.tokens[d] > 0 ? topicShares(theta, "Topics of this document") : empty("The document has no word that the model knows."),

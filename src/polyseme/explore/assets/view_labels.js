@@ -150,5 +150,5 @@ function typicalOfLabel(label, shares, most) {
     if (!of.columns.subarray(of.starts[d], of.starts[d + 1]).includes(label) || !(corpus.tokens[d] > 0)) continue;
     for (let i = starts[d]; i < starts[d + 1]; i++) near[d] += (values[i] * vector[columns[i]]) / corpus.lengths[d];
   }
-  return largest(near, most).map((d) => ({ document: d, shown: decimal(near[d], 2) }));
+  return largest(oneOfEach(near), most).map((d) => ({ document: d, shown: decimal(near[d], 2) }));
 }
