@@ -15,7 +15,16 @@ from polyseme import _kernels
 from polyseme.core.model import Model, e_step, m_step_words
 from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.kernels import DenseCounts, SparseCounts, em_rows, em_words, padded, padded_width
+from polyseme.kernels import (
+    DenseCounts,
+    SparseCounts,
+    em_rows,
+    em_words,
+    extrapolated,
+    padded,
+    padded_width,
+    rescaled_columns,
+)
 
 WIDTHS = [1, 15, 16, 17, 31, 40, 64, 80, 96, 100, 128, 129, 200]
 INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
@@ -395,3 +404,69 @@ def test_sparse_counts_are_in_canonical_form():
     assert counts.indptr.tolist() == [0, 2, 2]
     assert np.array_equal(matrix.data, before[0])
     assert np.array_equal(matrix.indices, before[1])
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize(("K", "dtype", "index"), [(3, np.float64, np.int32), (40, np.float32, np.int64)])
+@pytest.mark.parametrize("passes", [1, 4])
+def test_least_squares_of_counts_are_those_of_their_products(counts, isa, K, dtype, index, passes):
+    """For few rows, for more than one block of rows, and for words with more documents than a block of a sum."""
+    tall = np.tile(counts, (90, 1))
+    for X in (counts, counts.T, tall, tall.T):
+        A, B = operands(3, X, K, dtype)
+        G = B.astype(np.float64).T @ B
+        both = sparse(X, dtype, index)
+        settings = {"passes": passes, "enough": 0.0}
+        found = [both.least_squares(A, B, G, K, **settings, n_threads=n, isa=isa) for n in (1, 3)]
+        assert same_bits(*found)
+        new, crosses = found[0]
+        products = X @ B.astype(np.float64)
+        tolerance = 1e-12 if dtype == np.float64 else 1e-5
+        close(crosses, (A * products).sum(axis=1), tolerance)
+        expected = A.astype(np.float64)
+        for _ in range(passes):
+            for k in range(K):
+                slopes = products[:, k] - expected @ G[:, k]
+                expected[:, k] = np.maximum(expected[:, k] + slopes / G[k, k], 0)
+        scale = max(1.0, expected.max())
+        close(new / scale, expected / scale, 1e3 * tolerance)
+
+
+def test_least_squares_of_arrays_that_do_not_fit_raise_an_error(counts):
+    A, B = operands(3, counts, 5)
+    X, G = sparse(counts), np.eye(16)
+    with pytest.raises(TypeError, match="does not fit counts"):
+        X.least_squares(A[1:], B, G, 5, passes=1, enough=0.0, n_threads=1)
+    with pytest.raises(ValueError, match="do not fit together"):
+        X.least_squares(A, B, G[:5, :5], 5, passes=1, enough=0.0, n_threads=1)
+    with pytest.raises(ValueError, match="do not fit together"):
+        X.least_squares(A, B, G, 17, passes=1, enough=0.0, n_threads=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(0, 3), (7,), (5000, 16), (3, 4, 5)])
+def test_extrapolation_is_that_of_its_formula(dtype, shape):
+    rng = np.random.default_rng(0)
+    new, old = rng.random(shape).astype(dtype), rng.random(shape).astype(dtype)
+    size, keep = dtype(0.7), dtype(0.25)
+    expected = np.maximum((new - old) * size + new, keep * new)  # the same operations, so the same bits
+    for n_threads in (1, 3):
+        np.testing.assert_array_equal(extrapolated(new, old, 0.7, 0.25, n_threads=n_threads), expected)
+    if new.size > 2:
+        new.flat[1] = np.nan
+        assert np.isnan(extrapolated(new, old, 0.7, 0.25)).sum() == 1
+        with pytest.raises(ValueError, match="do not fit together"):
+            extrapolated(new, old[:-1], 0.7, 0.25)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_are_rescaled(dtype):
+    rng = np.random.default_rng(0)
+    factor, scales = rng.random((5000, 16)).astype(dtype), rng.random(16) + 0.5
+    for n_threads in (1, 3):
+        times = rescaled_columns(factor, scales, n_threads=n_threads)
+        over = rescaled_columns(factor, scales, divide=True, n_threads=n_threads)
+        np.testing.assert_array_equal(times, factor * scales.astype(dtype))
+        np.testing.assert_array_equal(over, factor / scales.astype(dtype))
+    with pytest.raises(ValueError, match="do not fit together"):
+        rescaled_columns(factor, scales[:-1])

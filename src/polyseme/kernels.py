@@ -279,6 +279,19 @@ class SparseCounts:
     ) -> Floats:
         return self.transposed(weights).multiply(A, n_threads=n_threads, memory=memory)
 
+    def least_squares(
+        self, factor: Array, B: Array, gram: Floats, n_topics: int, *, passes: int, enough: float, n_threads: int,
+        isa: str | None = None,
+    ) -> tuple[Array, Floats]:  # fmt: skip
+        """Return `least_squares_rows` of the products p_d = sum_w x B_w, which are not stored, and p'f of `factor`."""
+        check_operands(self, factor, B, None)
+        new, crosses = aligned_copy(factor), np.empty(self.n_docs)
+        _kernels.descend_counts(
+            self.indptr, self.indices, self.values, B, np.ascontiguousarray(gram, dtype=self.dtype), new, crosses,
+            topics=n_topics, passes=passes, enough=enough, n_threads=n_threads, isa=isa,
+        )  # fmt: skip
+        return new, crosses
+
     @property
     def squares(self) -> Floats:
         return self.sums_by_row(self.values.astype(np.float64) ** 2)
@@ -586,8 +599,7 @@ def least_squares_rows(
 
     A row stops after `passes` updates of every entry, or when an update of all gains at most the share `enough`.
     """
-    new = aligned_empty(factor.shape, factor.dtype)
-    new[:] = factor
+    new = aligned_copy(factor)
     _kernels.descend(
         products, np.ascontiguousarray(gram, dtype=factor.dtype), new,
         topics=n_topics, passes=passes, enough=enough, n_threads=n_threads,
@@ -651,6 +663,13 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
+def aligned_copy(array: Array) -> Array:
+    """Return a copy of an array that starts at a cache line."""
+    copy = aligned_empty(array.shape, array.dtype)
+    copy[:] = array
+    return copy
+
+
 def padded(matrix: Array, dtype: npt.DTypeLike, n_columns: int = 0) -> Array:
     """Return a copy of `matrix` (n x K), padded with zeros to the width for max(n_columns, K) columns."""
     wide = aligned_empty((matrix.shape[0], padded_width(max(n_columns, matrix.shape[1]))), dtype)
@@ -677,6 +696,21 @@ def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
         np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(rows), total, n_threads=n_threads
     )
     return total
+
+
+def extrapolated(new: Array, old: Array, size: float, keep: float, *, n_threads: int = 1) -> Array:
+    """Return max(new + size (new - old), keep new) of two arrays of any shape."""
+    out = aligned_empty(new.shape, new.dtype)
+    flat = (np.ascontiguousarray(array).reshape(-1) for array in (new, old))
+    _kernels.extrapolate(*flat, size, keep, out.reshape(-1), n_threads=n_threads)
+    return out
+
+
+def rescaled_columns(factor: Array, scales: Floats, *, divide: bool = False, n_threads: int = 1) -> Array:
+    """Return the columns of a factor times, or divided by, one number each."""
+    out, scales = aligned_empty(factor.shape, factor.dtype), scales.astype(factor.dtype)
+    _kernels.rescale_columns(np.ascontiguousarray(factor), scales, divide, out, n_threads=n_threads)
+    return out
 
 
 def normalize_rows(factor: Array) -> Array:

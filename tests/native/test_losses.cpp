@@ -69,6 +69,32 @@ void test_descend(int64_t rows, int topics, Isa isa) {
 }
 
 template <class T>
+void test_descend_counts(Isa isa) {
+    const Problem<int32_t, T> p(140, 90, 20, 1);
+    std::vector<T> G(at(p.width * p.width)), one = p.A, four = p.A, expected = p.A;
+    for (int k = 0; k < p.width; ++k)
+        for (int j = 0; j < p.width; ++j) {
+            double total = 0;
+            for (int64_t w = 0; w < p.words; ++w)
+                total += static_cast<double>(p.B[at(w * p.width + k)]) * static_cast<double>(p.B[at(w * p.width + j)]);
+            G[at(k * p.width + j)] = static_cast<T>(total);
+        }
+    const DescentSettings settings{p.topics, 3, 0.0};
+    std::vector<double> crosses(at(p.rows)), crosses4(at(p.rows)), P(at(p.rows * p.width)), naive(at(p.rows));
+    descend_counts(p.counts(), p.B.data(), G.data(), p.width, settings, one.data(), crosses.data(), 1, isa);
+    descend_counts(p.counts(), p.B.data(), G.data(), p.width, settings, four.data(), crosses4.data(), 4, isa);
+    multiply(p.counts(), p.B.data(), p.width, P.data(), 1, isa);
+    descend(P.data(), G.data(), p.rows, p.width, settings, expected.data(), 1, isa);
+    for (int64_t d = 0; d < p.rows; ++d)
+        for (int k = 0; k < p.width; ++k)
+            naive[at(d)] += P[at(d * p.width + k)] * static_cast<double>(p.A[at(d * p.width + k)]);
+    check_same_bits(one, four, "descend_counts with 1 and 4 threads");
+    check_same_bits(crosses, crosses4, "crosses with 1 and 4 threads");
+    check_same_bits(one, expected, "descend_counts and descend");
+    check_close(crosses, naive, close_to<T>(), "crosses");
+}
+
+template <class T>
 void test_reciprocal(int64_t rows, int64_t columns, int topics, Isa isa) {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> uniform(0.1, 2);
@@ -84,8 +110,8 @@ void test_reciprocal(int64_t rows, int64_t columns, int topics, Isa isa) {
     }
     for (int k = 0; k < topics; ++k)
         for (int64_t w = 0; w < columns; ++w) topic[at(k * stride + w)] = static_cast<T>(uniform(random));
-    const DenseProblem<T> problem{x.data(),      A.data(),      weighted.data(), zeros.data(), topic.data(),
-                                  floors.data(), rows,          columns,         stride,       topics};
+    const DenseProblem<T> problem{x.data(),      A.data(), weighted.data(), zeros.data(), topic.data(),
+                                  floors.data(), rows,     columns,         stride,       topics};
     std::vector<double> losses(at(rows)), naive_losses(at(rows)), n_docs(A.size()), d_docs(A.size());
     std::vector<double> n_words(topic.size()), d_words(topic.size());
     for (int64_t i = 0; i < rows; ++i)
@@ -126,6 +152,8 @@ void test_losses() {
         where = std::string("losses, ") + isa_name(isa);
         test_multiply<float>(isa);
         test_multiply<double>(isa);
+        test_descend_counts<float>(isa);
+        test_descend_counts<double>(isa);
         for (const int64_t rows : {1, 3, 4, 9}) {
             test_descend<float>(rows, 5, isa);
             test_descend<double>(rows, 17, isa);

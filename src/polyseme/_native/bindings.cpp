@@ -45,6 +45,30 @@ void bind_mstep(nb::module_& module) {
         nb::arg("weights").noconvert(), nb::arg("rows").noconvert(), nb::arg("total").noconvert(),
         nb::arg("n_threads"));
     module.def(
+        "extrapolate",
+        [](In1<T> next, In1<T> last, double size, double keep, Out1<T> out, int n_threads) {
+            require(has_shape(last, {next.shape(0)}) && has_shape(out, {next.shape(0)}),
+                    "the arrays of extrapolate do not fit together");
+            const int threads = threads_for_each(n_threads, next, 2);
+            const nb::gil_scoped_release released;
+            extrapolate<T>(next.data(), last.data(), static_cast<T>(size), static_cast<T>(keep),
+                           static_cast<int64_t>(next.size()), out.data(), threads);
+        },
+        nb::arg("next").noconvert(), nb::arg("last").noconvert(), nb::arg("size"), nb::arg("keep"),
+        nb::arg("out").noconvert(), nb::arg("n_threads"));
+    module.def(
+        "rescale_columns",
+        [](In2<T> factor, In1<T> scales, bool divide, Out2<T> out, int n_threads) {
+            require(has_shape(scales, {factor.shape(1)}) && has_shape(out, {factor.shape(0), factor.shape(1)}),
+                    "the arrays of rescale_columns do not fit together");
+            const int columns = columns_of(factor), threads = threads_for_each(n_threads, factor, 2);
+            const nb::gil_scoped_release released;
+            rescale_columns<T>(factor.data(), scales.data(), divide, static_cast<int64_t>(factor.shape(0)), columns,
+                               out.data(), threads);
+        },
+        nb::arg("factor").noconvert(), nb::arg("scales").noconvert(), nb::arg("divide"), nb::arg("out").noconvert(),
+        nb::arg("n_threads"));
+    module.def(
         "finish_words",
         [](In2<T> B, In2<double> word_sums, In1<double> mass, In1<double> totals, Out2<T> phi, Out1<double> gains,
            int n_threads) {
@@ -110,8 +134,16 @@ DenseProblem<T> dense_problem(const In2<T>& x, const In2<T>& A, const In2<T>& we
                 has_shape(floors, {rows}) && stride * sizeof(T) % static_cast<std::size_t>(kTileBytes) == 0 &&
                 0 <= columns && static_cast<std::size_t>(columns) <= stride,
             "the arrays of a dense loss do not fit together");
-    return {x.data(), A.data(), weighted.data(), zeros, topics.data(), floors.data(), static_cast<int64_t>(rows),
-            columns, static_cast<int64_t>(stride), columns_of(A)};
+    return {x.data(),
+            A.data(),
+            weighted.data(),
+            zeros,
+            topics.data(),
+            floors.data(),
+            static_cast<int64_t>(rows),
+            columns,
+            static_cast<int64_t>(stride),
+            columns_of(A)};
 }
 
 template <class T>
@@ -224,6 +256,24 @@ void bind(nb::module_& module) {
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("B").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads"));
+    module.def(
+        "descend_counts",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In2<T> G, Out2<T> F, Out1<double> crosses,
+           int topics, int passes, double enough, int n_threads, std::optional<nb::str> isa) {
+            const std::size_t rows = F.shape(0), width = F.shape(1);
+            const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, rows, B.shape(0));
+            require(B.shape(1) == width && has_shape(G, {width, width}) && has_shape(crosses, {rows}) && 0 <= topics &&
+                        static_cast<std::size_t>(topics) <= width,
+                    "the arrays of descend_counts do not fit together");
+            const Isa chosen = isa_from(isa);
+            const int columns = width_of(F), threads = threads_for(n_threads, counts, columns, 1, topics);
+            const nb::gil_scoped_release released;
+            descend_counts<Index, T>(counts, B.data(), G.data(), columns, {topics, passes, enough}, F.data(),
+                                     crosses.data(), threads, chosen);
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("B").noconvert(), nb::arg("G").noconvert(), nb::arg("F").noconvert(), nb::arg("crosses").noconvert(),
+        nb::arg("topics"), nb::arg("passes"), nb::arg("enough"), nb::arg("n_threads"), nb::arg("isa") = nb::none());
     module.def(
         "fold_in",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, In1<T> empty, Out2<T> theta,

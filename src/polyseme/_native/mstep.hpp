@@ -53,6 +53,36 @@ void weighted_sum(const double* weights, const T* rows, int64_t n, int width, do
         for (std::size_t k = 0; k < W; ++k) total[k] += partial[static_cast<std::size_t>(piece) * W + k];
 }
 
+// out = max(next + size (next - last), keep next), the extrapolation of a step (solvers/ascent.py)
+template <class T>
+void extrapolate(const T* next, const T* last, T size, T keep, int64_t n, T* out, int n_threads) {
+    constexpr int64_t step = 1 << 14;
+    for_each_piece((n + step - 1) / step, n_threads, [&](int, int64_t piece) {
+        const int64_t end = std::min(n, (piece + 1) * step);
+        for (int64_t i = piece * step; i < end; ++i) {
+            const T further = (next[i] - last[i]) * size + next[i], least = keep * next[i];
+            out[i] = further < least ? least : further;  // NaN stays NaN
+        }
+    });
+}
+
+// out = factor * scales, or factor / scales, with one scale per column
+template <class T>
+void rescale_columns(const T* factor, const T* scales, bool divide, int64_t rows, int width, T* out, int n_threads) {
+    constexpr int64_t step = 256;
+    for_each_piece((rows + step - 1) / step, n_threads, [&](int, int64_t piece) {
+        const int64_t end = std::min(rows, (piece + 1) * step);
+        for (int64_t i = piece * step; i < end; ++i) {
+            const T* const from = factor + i * width;
+            T* const to = out + i * width;
+            if (divide)
+                for (int k = 0; k < width; ++k) to[k] = from[k] / scales[k];
+            else
+                for (int k = 0; k < width; ++k) to[k] = from[k] * scales[k];
+        }
+    });
+}
+
 // M-step of the rows: row_sums_d <- A_d * row_sums_d, normalized. gains_d = n_d log max_k(row_sums_dk / n_d), computed
 // before the update.
 template <class T>

@@ -20,11 +20,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-import numpy as np
-
 from polyseme.core.model import EMStep, Report
 from polyseme.data.corpus import Corpus, Point, Step
-from polyseme.kernels import Array, padded_width
+from polyseme.kernels import Array, extrapolated, padded_width
 from polyseme.solvers.base import FitProblem, Iterative, Progress, Requirement, Snapshot, Solver, SolverRun
 
 _FIRST_SIZE, _GROWTH, _CUT, _MAX_SIZE = 0.5, 1.1, 0.6, 1.0
@@ -69,14 +67,12 @@ class Extrapolation:
 
     size: float
     keep: float
+    n_threads: int = 1
 
     def __call__(self, new: Array, old: Array) -> Array:
         if self.size == 0:
             return new
-        extrapolated = new - old  # in place, because allocating large arrays takes as long as filling them
-        extrapolated *= new.dtype.type(self.size)
-        extrapolated += new
-        return np.maximum(extrapolated, new.dtype.type(self.keep) * new, out=extrapolated)
+        return extrapolated(new, old, self.size, self.keep, n_threads=self.n_threads)
 
 
 class Momentum:
@@ -86,9 +82,10 @@ class Momentum:
         a zero into a positive number.
     """
 
-    def __init__(self, enabled: bool = True, *, keep: float) -> None:
+    def __init__(self, enabled: bool = True, *, keep: float, n_threads: int = 1) -> None:
         self._enabled = enabled
         self._keep = keep
+        self._n_threads = n_threads
         self.size = _FIRST_SIZE
         """Size of the next extrapolated step."""
         self.plain = True
@@ -97,7 +94,7 @@ class Momentum:
     @property
     def extrapolation(self) -> Extrapolation:
         """Return the extrapolation of the current step."""
-        return Extrapolation(0.0 if self.plain else self.size, self._keep)
+        return Extrapolation(0.0 if self.plain else self.size, self._keep, self._n_threads)
 
     def extrapolate(self, new: Array, old: Array) -> Array:
         return self.extrapolation(new, old)
@@ -154,6 +151,7 @@ class Ascent(Iterative, Generic[P]):
     extrapolate : returns the point to evaluate next. None: the step itself.
     compare : whether a point with a lower objective is rejected; always so with `extrapolate`. Otherwise every step is
         accepted, and the old point is freed before the evaluation of the next one allocates memory.
+    n_threads : threads of the extrapolation.
     """
 
     _current: EvaluatedPoint[P]
@@ -165,11 +163,12 @@ class Ascent(Iterative, Generic[P]):
         extrapolate: Extrapolate[P] | None = None,
         *,
         compare: bool = False,
+        n_threads: int = 1,
     ) -> None:
         self._evaluate = evaluate
         self._extrapolate = extrapolate
         self._compare = compare or extrapolate is not None
-        self._momentum = Momentum(extrapolate is not None, keep=0.5)
+        self._momentum = Momentum(extrapolate is not None, keep=0.5, n_threads=n_threads)
         self._accept(evaluate(start))
         self._last_step = self.step if extrapolate is not None else None
 

@@ -25,7 +25,7 @@ import numpy as np
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner, padded_width, weighted_sum
+from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, weighted_sum
 from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
 from polyseme.solvers.initialize import named_start
@@ -85,12 +85,14 @@ class Unnormalized(NamedTuple):
         sums = column_sums(self.words)
         return (self.words / np.where(sums > 0, sums, 1)).astype(self.words.dtype)
 
-    @property
-    def rescaled(self) -> Unnormalized:
+    def rescaled(self, n_threads: int) -> Unnormalized:
         """Return factors with the same product, where columns of words sum to one."""
-        sums = column_sums(self.words)
-        scale = np.where(sums > 0, sums, 1).astype(self.words.dtype)
-        return Unnormalized(self.docs * scale, self.words / scale)
+        sums = column_sums(self.words, n_threads=n_threads)
+        scale = np.where(sums > 0, sums, 1)
+        return Unnormalized(
+            rescaled_columns(self.docs, scale, n_threads=n_threads),
+            rescaled_columns(self.words, scale, divide=True, n_threads=n_threads),
+        )
 
 
 def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:
@@ -98,11 +100,11 @@ def from_plsa(corpus: MemoryCorpus, theta: Array, phi: Array) -> Unnormalized:
     return Unnormalized(theta * corpus.totals[:, np.newaxis].astype(theta.dtype), phi)
 
 
-def column_sums(factor: Array, weights: Floats | None = None) -> Floats:
+def column_sums(factor: Array, weights: Floats | None = None, *, n_threads: int = 1) -> Floats:
     """Return the sum over the rows of weight * factor, in float64 (width numbers)."""
     if weights is None:
         weights = np.ones(len(factor))
-    return weighted_sum(weights, factor)
+    return weighted_sum(weights, factor, n_threads=n_threads)
 
 
 def log_likelihood(corpus: MemoryCorpus, log_sum: float, point: Unnormalized) -> float:
@@ -159,7 +161,7 @@ class SCDRun(SolverRun):
         self.model, self._corpus = problem
         self._passes = settings.passes
         self._good = self._extrapolated = start
-        self._momentum = Momentum(settings.extrapolate, keep=0.01)
+        self._momentum = Momentum(settings.extrapolate, keep=0.01, n_threads=self._corpus.n_threads)
         self._least_gain, self._waited = float("inf"), 0
         logs = self._corpus.logs(*self._good)
         value = log_likelihood(self._corpus, self._corpus.total_log(logs), self._good)
@@ -230,11 +232,18 @@ class SCDRun(SolverRun):
 
         Without the scaling, a shift of scale between the factors, which changes nothing, would be extrapolated.
         """
-        extrapolated_words = self._momentum.extrapolate(point.words, self._good.words)
-        sums = column_sums(point.words)
-        scale = np.where(sums > 0, sums, 1).astype(point.words.dtype)
-        self._good = Unnormalized(point.docs * scale, point.words / scale)
-        self._extrapolated = Unnormalized(self._good.docs, extrapolated_words / scale)
+        extrapolated_words, n_threads = (
+            self._momentum.extrapolate(point.words, self._good.words),
+            self._corpus.n_threads,
+        )
+        sums = column_sums(point.words, n_threads=n_threads)
+        scale = np.where(sums > 0, sums, 1)
+        docs = rescaled_columns(point.docs, scale, n_threads=n_threads)
+        words, extrapolated_words = (
+            rescaled_columns(factor, scale, divide=True, n_threads=n_threads)
+            for factor in (point.words, extrapolated_words)
+        )
+        self._good, self._extrapolated = Unnormalized(docs, words), Unnormalized(docs, extrapolated_words)
 
     def _gain(self) -> float:
         """Return the duality gaps of both factors at the current point with s_d = n_d, per token."""

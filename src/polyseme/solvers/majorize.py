@@ -164,7 +164,10 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         normalize = Unnormalized if _has_free_scale(problem) else _with_sums(problem)
         extrapolation = extrapolate_arrays(normalize) if extrapolate else None
         with np.errstate(over="ignore", invalid="ignore"):  # of a loss that is not finite
-            super().__init__(method(problem), Unnormalized(docs, words), extrapolation, compare=True)
+            super().__init__(
+                method(problem), Unnormalized(docs, words), extrapolation, compare=True,
+                n_threads=problem.corpus.n_threads,
+            )  # fmt: skip
         if not np.isfinite(self.report.loss):
             raise InputError(f"loss={problem.model.loss.name!r} of this data is not finite: rescale X.")
         self._losses = deque([self.report.loss], maxlen=_WINDOW + 1)
@@ -239,7 +242,9 @@ def _majorize(problem: FitProblem) -> Evaluate:
             terms = sums.words(docs, words)
             if model.loss.is_likelihood:
                 report = _weighted_report(corpus, sums, losses, doc_terms, terms, point)
-            return EvaluatedPoint(point, report, Unnormalized(docs, multiplied(words, terms, powers)).rescaled)
+            return EvaluatedPoint(
+                point, report, Unnormalized(docs, multiplied(words, terms, powers)).rescaled(corpus.n_threads)
+            )
         docs = constrained(docs, terms, powers, corpus.totals)
         terms = sums.words(docs, words)
         by_topic = Terms(terms.numerators.T, terms.denominators.T)
@@ -268,6 +273,9 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
     """Return the function that evaluates a point by coordinate descent on the squared loss."""
     model, corpus = problem
     counts, weights, n_threads, entries = corpus.counts, corpus.weights, corpus.n_threads, corpus.entries
+    settings = {"n_topics": model.n_topics, "passes": passes, "enough": 0.0, "n_threads": n_threads}
+    if entries is None and counts.is_sparse:
+        return _descend_sparse(corpus, settings)
     if entries is None:
         total = corpus.total_log(counts.squares)
     else:
@@ -276,7 +284,6 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
         by_doc_weight, by_word_weight = (largest[:, np.newaxis] for largest in entries.largest)
     width = padded_width(model.n_columns)
     by_doc, by_word = (aligned_empty((size, width), np.float64) for size in (counts.n_docs, counts.n_words))
-    settings = {"n_topics": model.n_topics, "passes": passes, "enough": 0.0, "n_threads": n_threads}
 
     def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
@@ -296,6 +303,24 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
             fitted = entries.fitted_over_docs(docs, words, weights, n_threads=n_threads)
             products = words @ G + (products - fitted) / by_word_weight
         words = least_squares_rows(words, products, G, **settings)
-        return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled)
+        return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled(n_threads))
+
+    return evaluate
+
+
+def _descend_sparse(corpus: MemoryCorpus, settings: dict[str, Any]) -> Evaluate:
+    """Return the same function for sparse data without weights of entries, without arrays for the products."""
+    by_doc, weights, n_threads = corpus.counts.sparse(), corpus.weights, corpus.n_threads
+    total = corpus.total_log(by_doc.squares)
+
+    def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
+        docs, words = point
+        G = gram(words, n_threads=n_threads)
+        explained = inner(G, gram(docs, weights, n_threads=n_threads))
+        docs, crosses = by_doc.least_squares(docs, words, G, **settings)
+        report = LossReport(max(total - 2 * corpus.total_log(crosses) + explained, 0.0) / 2)
+        G = gram(docs, weights, n_threads=n_threads)
+        words, _ = by_doc.transposed(weights).least_squares(words, docs, G, **settings)
+        return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled(n_threads))
 
     return evaluate

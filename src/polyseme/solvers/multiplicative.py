@@ -151,7 +151,7 @@ class MultiplicativeRun(SolverRun):
 
     def _normalized(self, point: Unnormalized) -> Unnormalized:
         """Return the point with columns of words that sum to one, if Algorithm 3 runs; docs get the scale."""
-        return point.rescaled if self._normalize else point
+        return point.rescaled(self._corpus.n_threads) if self._normalize else point
 
     def _gain(self) -> float:
         """Return the duality gaps of both updates, per token."""
