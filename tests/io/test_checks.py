@@ -38,16 +38,6 @@ def test_a_written_file_has_the_size_and_digest_of_its_content(tmp_path):
     assert listed(tmp_path, "file").entries == {"file": entry}
 
 
-def test_all_files_are_listed_except_the_skipped_ones(folder):
-    (folder / "link").symlink_to(folder / "a.bin")
-    found = FileManifest(folder)
-    found.add_all(skip=("run.json", "texts/*.parquet"))
-    assert set(found.entries) == {"a.bin", "empty"}
-    found = FileManifest(folder)
-    found.add_all()
-    assert set(found.entries) == {"a.bin", "empty", "texts/0.parquet", "run.json"}
-
-
 def test_an_added_file_is_flushed_to_disk(folder, monkeypatch):
     flushed = []
     monkeypatch.setattr(checks, "flush_to_disk", flushed.append)

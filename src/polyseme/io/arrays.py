@@ -118,16 +118,6 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
         raise ValueError(str(error)) from None
 
 
-def map_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
-    """Return the metadata of a file, and its arrays mapped read-only. safetensors checks sizes and offsets."""
-    try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-    except SafetensorError as error:
-        raise ValueError(str(error)) from None
-    return metadata, arrays_in(np.memmap(path, dtype=np.uint8, mode="r"))
-
-
 def arrays_in(content: Array) -> dict[str, Array]:
     """Return the arrays of a safetensors file from its bytes (an array of uint8, possibly mapped), without a copy."""
     length = int.from_bytes(content[:8].tobytes(), "little")

@@ -10,11 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -22,7 +20,7 @@ from reprlib import Repr
 from typing import Any, NamedTuple
 
 from polyseme.errors import ModelFileError
-from polyseme.io.files import flush_to_disk, is_regular, write_atomically
+from polyseme.io.files import flush_to_disk, write_atomically
 
 MAX_BYTES = 1 << 30
 """Largest JSON file. A vocabulary of ten million words takes a fifth of it."""
@@ -331,15 +329,6 @@ class FileManifest:
             self.entries[name] = FileEntry(size, file_digest(file))
         flush_to_disk(self.folder / name)
         self._checked.add(name)
-
-    def add_all(self, *, skip: Collection[str] = ()) -> None:
-        """Add all regular files below the folder. skip : names, or patterns as in fnmatch ("*" matches "/")."""
-        for parent, _, names in os.walk(self.folder):
-            for name in names:
-                path = Path(parent, name)
-                relative = path.relative_to(self.folder).as_posix()
-                if is_regular(path) and not any(fnmatchcase(relative, pattern) for pattern in skip):
-                    self.add(relative)
 
     def with_folder(self, folder: Path) -> FileManifest:
         """Return the manifest of the same files after the folder was renamed."""

@@ -102,12 +102,6 @@ _BYTES_PER_ROW, _MAX_BYTES, _MAX_RATIO = 8, 2**30, 200
 small file may declare a billion empty rows."""
 
 
-def read_frame(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """Return some columns of a Parquet file (None: all) as a polars frame. Raise OSError or ValueError."""
-    with ParquetReader() as reader:
-        return reader.read(path, columns)
-
-
 def read_frames(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield the frames of several files, read by one child process."""
     with ParquetReader() as reader:

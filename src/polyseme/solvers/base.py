@@ -407,10 +407,6 @@ class FitEnd(Generic[AnyRun]):
     interrupted: bool
 
 
-FitResult = FitEnd[SolverRun]
-"""Result of the fit loop for PLSA."""
-
-
 def advance_to_end(
     begin: Callable[[], AnyRun],
     resume: Callable[[Snapshot], AnyRun] | None = None,

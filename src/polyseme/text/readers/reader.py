@@ -411,7 +411,6 @@ def _why_empty(progress: ReadProgress) -> str:
 # data in memory
 
 _WHAT_TO_PASS = "pass a path, a list of paths, a list of texts, a data frame of pandas or polars, or documents"
-_COLUMNS = ("text", "id", "title", "label", "time")
 _MAX_NAME = 255
 """A longer string cannot be the name of a file."""
 _SHOWN = 40
