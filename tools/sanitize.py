@@ -1,6 +1,6 @@
 """Test the compiled code under the address, undefined-behavior and thread sanitizers (``make sanitize``).
 
-Both extension modules are built for each sanitizer in build/sanitize-NAME and installed in a copy of the package there.
+The extension modules are built for each sanitizer in build/sanitize-NAME and installed in a copy of the package there.
 The interpreter is not instrumented, so the library of the sanitizer is preloaded.
 """
 
@@ -31,6 +31,8 @@ TESTS = (
     "text/test_vectorizer.py",
     "text/test_languages.py",
     "text/test_vectorizer_sequences.py",
+    "retrieval/test_postings.py",
+    "retrieval/test_files.py",
 )
 REPLAYS = {"address": ("text", "estimators", "runs"), "thread": ("text", "estimators")}
 """Fuzzers whose stored cases reach compiled code. The cases of runs start threads of polars in forked processes, which
