@@ -325,3 +325,13 @@ def test_levels_are_an_option_of_plsa(with_levels: Path) -> None:
     assert none.exit_code == 0, none.output
     assert open_run(with_levels / "none").levels == [2]
     assert "Levels" not in run("topics", "none", cwd=with_levels).output
+
+
+def test_edit_renames_topics_of_a_level(with_levels: Path) -> None:
+    shutil.copytree(with_levels / "run", with_levels / "named")
+    done = run("edit", "named", "--level", "4", "--rename", "2=Ships", cwd=with_levels)
+    assert done.exit_code == 0, done.output
+    assert "Ships" in done.output
+    assert re.search(r"4/2 [\d.]+% Ships", run("topics", "named", cwd=with_levels).output)
+    other = run("edit", "named", "--level", "4", "--delete", "2", cwd=with_levels)
+    assert "--level: topics of a finer level can only be renamed" in other.stderr

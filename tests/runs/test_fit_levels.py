@@ -96,11 +96,23 @@ def test_a_search_at_a_level_uses_its_topics(run):
         run.search("gardenb", topic=2)
 
 
-def test_changes_are_for_the_reading_level(fitted):
-    with pytest.raises(InputError, match=r"edit changes all levels of a run: call it for run.level\(2\)"):
-        fitted.level(4).edit(rename={0: "Fruit"})
-    with pytest.raises(InputError, match="update changes all levels"):
-        fitted.level(4).update(TEXTS)
+def test_topics_of_finer_levels_are_renamed_only(run):
+    named = run.level(4).edit(rename={3: "=Fruit", 1: "Ships"})
+    assert named.topic_names == {3: "=Fruit", 1: "Ships"}
+    assert named.level(2).topic_names == {}
+    table = (run.path / "topics_4.csv").read_text(encoding="utf-8")
+    assert "'=Fruit" in table
+    again = open_run(run.path).edit(rename={0: "Garden"})
+    assert again.level(4).edit(rename={1: ""}).topic_names == {3: "=Fruit"}
+    assert [entry.get("level") for entry in open_run(run.path).about["edits"]] == [4, None, 4]
+    np.testing.assert_array_equal(again.level(4).fitted.topic_word, run.level(4).fitted.topic_word)
+    for change in ({"merge": [[0, 1]]}, {"rename": {0: "x"}, "delete": [1]}, {"rename": {0: "x"}, "refit": True}):
+        with pytest.raises(InputError, match="level=: topics of a finer level can only be renamed"):
+            run.level(4).edit(**change)
+    with pytest.raises(InputError, match="There is no topic 4"):
+        run.level(4).edit(rename={4: "x"})
+    with pytest.raises(InputError, match=r"update changes all levels of a run: call it for run.level\(2\)"):
+        run.level(4).update(TEXTS)
 
 
 def test_tables_have_the_reading_level_and_the_others_beside_it(fitted):

@@ -31,6 +31,7 @@ from polyseme.runs.run import (
     SHARDS_FOLDER,
     Run,
     columns_of,
+    for_people,
     open_run,
     reader_notes,
     reading_progress,
@@ -281,13 +282,18 @@ def edit_run(
     edits: Edits,
     *,
     refit: bool = False,
+    level: int | None = None,
     report: Reporter,
     like: Run | None = None,
     trust_pattern: bool = False,
 ) -> Edited:
-    """Apply edits to a run; the edited run replaces it."""
+    """Apply edits to a run; the edited run replaces it. At a finer `level` topics can be renamed."""
     if not (edits.to_dict() or refit):
         raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
+    if level is not None and open_run(path, trust_pattern=trust_pattern).level(level).reading is not None:
+        with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
+            _rename_finer(run.level(level), draft, edits, refit=refit)
+        return Edited(draft.run, interrupted=False)
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
         origin = edits.origin(run.fitted.n_topics)
         hidden = _hidden_words(run, edits.ban)
@@ -325,6 +331,29 @@ def edit_run(
         }
         draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
     return Edited(draft.run, interrupted)
+
+
+def _rename_finer(level: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> None:
+    """Write a run again with other names of the topics of a finer level."""
+    if refit or set(edits.to_dict()) != {"rename"}:
+        raise InputError(
+            "level=: topics of a finer level can only be renamed; edit those of the reading level, below which the "
+            "finer levels are then made again."
+        )
+    run, n_topics = level.reading, level.fitted.n_topics
+    assert run is not None
+    names = edits.names(edits.origin(n_topics), level.topic_names)
+    draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - set(for_people(run.files))))
+    draft.know(model=run.model, vectorizer=run.vectorizer)
+    stored = run.about["levels"][str(n_topics)]
+    renamed = {**stored, "topic_names": {str(topic): name for topic, name in names.items()}}
+    entry = {"when": timestamp(), "level": n_topics, **edits.to_dict()}
+    about = {
+        **run.about,
+        "levels": {**run.about["levels"], str(n_topics): renamed},
+        "edits": [*run.about.get("edits", []), entry],
+    }
+    draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
 
 
 def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:

@@ -738,7 +738,8 @@ class Run:
         """
         from polyseme.runs.changes import update_run
 
-        self._check_reading_level("update")
+        if self.reading is not None:
+            raise InputError(f"update changes all levels of a run: call it for run.level({self.levels[0]}).")
         reader = open_source(source, **reading)
         return update_run(self.path, reader, refit=refit, report=reporter(verbose), like=self).run
 
@@ -755,7 +756,7 @@ class Run:
         """Name, merge or delete topics, or hide words.
 
         Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of the topics
-        after them. run.json lists all edits.
+        after them. Topics of a finer level can only be renamed. run.json lists all edits.
 
         Parameters
         ----------
@@ -780,9 +781,10 @@ class Run:
         """
         from polyseme.runs.changes import Edits, edit_run
 
-        self._check_reading_level("edit")
-        edits = Edits(dict(rename or {}), merge, delete, ban)
-        return edit_run(self.path, edits, refit=refit, report=reporter(verbose), like=self).run
+        edits, like = Edits(dict(rename or {}), merge, delete, ban), self.reading or self
+        level = None if self.reading is None else self.fitted.n_topics
+        run = edit_run(self.path, edits, refit=refit, level=level, report=reporter(verbose), like=like).run
+        return run if level is None else run.level(level)
 
     # for the code above
 
@@ -892,10 +894,6 @@ class Run:
             return True
         nonzeros = sum(entry.nonzeros for entry in self.shards.manifest.shards)
         return nonzeros + self.n_documents * self.fitted.n_topics <= MAX_NUMBERS_IN_MEMORY
-
-    def _check_reading_level(self, what: str) -> None:
-        if self.reading is not None:
-            raise InputError(f"{what} changes all levels of a run: call it for run.level({self.levels[0]}).")
 
     def _check_fits_in_memory(self) -> None:
         if not self.fits_in_memory:

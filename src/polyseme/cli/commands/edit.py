@@ -31,6 +31,7 @@ def edit(
         bool,
         typer.Option("--refit", help="Afterwards fit again without the banned words, starting from the edited topics."),
     ] = False,
+    level: options.Level = None,
     quiet: options.Quiet = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
@@ -38,7 +39,8 @@ def edit(
 
     --rename, --merge, --delete and --ban can be repeated. Topics are given by their numbers before the edit; merging
     and deleting topics changes the numbers of the topics after them. The model keeps words that are banned, unless
-    --refit fits it again without them. The edited run replaces the run; run.json lists all edits.
+    --refit fits it again without them. With --level, topics of a finer level are renamed. The edited run replaces the
+    run; run.json lists all edits.
 
     Examples:
 
@@ -55,9 +57,9 @@ def edit(
         [word for text in ban or () for word in text.replace(",", " ").split()],
     )
     report = screen_reporter(quiet=quiet)
-    done = edit_run(Path(run), edits, refit=refit, report=report, trust_pattern=trust_pattern)
+    done = edit_run(Path(run), edits, refit=refit, level=level, report=report, trust_pattern=trust_pattern)
     if not quiet:
-        print_topics(topic_rows(done.run), Console(), Path(run))
+        print_topics(topic_rows(done.run if level is None else done.run.level(level)), Console(), Path(run))
     exit_if_interrupted(done.interrupted)
 
 
