@@ -129,9 +129,11 @@ def _replacements(node: ast.AST) -> Iterator[str]:
 
 
 def draw(packages: list[str], n: int, seed: int) -> list[Mutant]:
-    """Draw different mutants of packages at random."""
-    files = sorted(file for package in packages for file in (PACKAGE / package).rglob("*.py"))
-    found = [mutant for file in files for mutant in mutants_of(file)]
+    """Draw different mutants of packages or modules at random."""
+    files: set[Path] = set()
+    for place in (PACKAGE / name for name in packages):
+        files |= {place.with_suffix(".py")} if not place.is_dir() else set(place.rglob("*.py"))
+    found = [mutant for file in sorted(files) for mutant in mutants_of(file)]
     return random.Random(seed).sample(found, min(n, len(found)))
 
 
