@@ -156,6 +156,24 @@ def test_topics_are_merged_and_removed_and_words_are_removed(place: Path) -> Non
     assert run("search", "run", "copper", cwd=place).exit_code == 0
 
 
+def test_the_answer_to_a_prompt_names_topics(place: Path) -> None:
+    prompt = run("topics", "run", "--prompt", "--documents", "1", cwd=place).stdout
+    assert sorted(line.split()[1] for line in prompt.splitlines() if line.startswith("Topic ")) == ["0", "1", "2"]
+    assert prompt.count("Document: ") == 3
+    (place / "answer.txt").write_text("Sure:\n1: Ores\n2: =Fruit\n", encoding="utf-8")
+    assert run("edit", "run", "--names", "answer.txt", "--rename", "2=Garden", "-q", cwd=place).exit_code == 0
+    assert open_run(place / "run").topic_names == {1: "Ores", 2: "Garden"}
+    (place / "answer.txt").write_text("7: Ores", encoding="utf-8")
+    for arguments, sentence in (
+        (("--names", "answer.txt"), "There is no topic 7: the run has topics 0 to 2."),
+        (("--names", "missing.txt"), "--names: missing.txt cannot be read: No such file or directory."),
+    ):
+        result = run("edit", "run", *arguments, cwd=place)
+        assert result.exit_code == 1
+        assert sentence in " ".join(result.stderr.split()), result.stderr
+    assert open_run(place / "run").topic_names == {1: "Ores", 2: "Garden"}
+
+
 def test_a_merged_topic_has_the_first_name_of_its_parts() -> None:
     edits = Edits(merge=[[1, 0]])
     assert edits.origin(3) == [[0, 1], [2]]
@@ -277,6 +295,12 @@ def test_topics_are_shown_as_a_tree_or_at_one_level(with_levels: Path) -> None:
     assert sorted(found) == [0, 1, 2, 3]
     above = [int(parents.topics[topic]) for topic in found]
     assert above == sorted(above, key=above.index)  # below their parents
+    (with_levels / "answer.txt").write_text("2: Ships", encoding="utf-8")
+    assert run("edit", "run", "--names", "answer.txt", "--level", "4", "-q", cwd=with_levels).exit_code == 0
+    assert "Ships" in run("topics", "run", "-d", "0", cwd=with_levels).output
+    assert open_run(with_levels / "run").level(4).topic_names == {2: "Ships"}
+    prompt = run("topics", "run", "--level", "4", "--prompt", cwd=with_levels).output
+    assert f"Part of: {opened.topic_titles[int(parents.topics[2])]}" in prompt
     level = run("topics", "run", "--level", "4", "--json", cwd=with_levels)
     rows = json.loads(level.output)
     assert sorted(row["topic"] for row in rows) == [0, 1, 2, 3]

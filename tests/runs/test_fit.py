@@ -158,6 +158,7 @@ def test_wrong_options_are_refused_and_nothing_is_written(options, message, tmp_
         (["", "  "], {}, "no text|empty"),
         (["only one document"], {}, "There is only one document"),
         (["the", "and of"], {"language": "english"}, "no words to count"),
+        (["iron ore", "ore"], {"stop_words": ["iron", "Ores"], "language": "english"}, "words out of stop_words="),
         (["a text", 3], {}, "int"),
         (["a text", b"bytes"], {}, "bytes"),
         (pl.DataFrame({"text": TEXTS}), {"text": "body"}, "There is no column 'body'"),

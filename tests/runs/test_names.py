@@ -81,7 +81,8 @@ def test_a_name_avoids_the_words_of_the_topic_above_and_other_names(run: polysem
 
 
 def test_equal_topics_get_different_names() -> None:
-    run = polyseme.fit(["iron ore"] * 30, 3, max_df=1.0)
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        run = polyseme.fit(["iron ore"] * 30, 3, max_df=1.0)
     assert len({name.casefold() for name in run.topic_titles}) == 3
     assert all(run.topic_titles)
 
@@ -129,3 +130,133 @@ def test_a_name_is_moved_with_its_words_and_lost_without_them(run: polyseme.Run)
     after.fitted_ = replace(run.fitted, topic_word=other)
     if 0.5 * np.abs(other[1] - run.fitted.topic_word[1]).sum() > 0.5:
         assert names_after_refit({"0": "a", "1": "b"}, run.model, after)["topic_names"] == {"0": "a"}
+
+
+# namers
+
+
+def test_a_function_names_topics_and_each_name_is_stored(run: polyseme.Run) -> None:
+    calls = []
+
+    def namer(words: list[str], documents: list[str], *, parent: str | None, siblings: list[str]) -> str:
+        calls.append((words, documents, parent, siblings))
+        return f' "Subject {len(polyseme.open_run(run.path).topic_names)}"\n'  # reads what is stored so far
+
+    named = run.name_topics(namer)
+    order = np.argsort(-run.fitted.topic_weights, kind="stable").tolist()
+    assert named.topic_names == {topic: f"Subject {place}" for place, topic in enumerate(order)}
+    assert polyseme.open_run(run.path).topic_titles == named.topic_titles
+    assert "Subject 1" in (run.path / "topics.csv").read_text(encoding="utf-8")
+    words, documents, parent, siblings = calls[0]
+    assert words == run.topic_words()[order[0]]
+    assert len(documents) == 3
+    assert all(PHRASES["computer" if "drive" in words else "politics"] in text for text in documents)
+    assert parent is None
+    assert siblings == [run.topic_titles[order[1]]]
+    assert calls[1][3] == ["Subject 0"]
+    assert named.about["edits"][-1]["rename"] == {str(topic): name for topic, name in named.topic_names.items()}
+    assert named.name_topics(lambda *_, **__: pytest.fail("the topics have names")).topic_names == named.topic_names
+    again = named.name_topics(lambda *_, siblings, **__: f"Again {len(siblings)}", overwrite=True)
+    assert set(again.topic_names.values()) == {"Again 1"}
+
+
+BAD_NAMES = {
+    "markup": "<script>alert(1)</script>",
+    "several lines": "one\ntwo",
+    "is empty": "  ",
+    "not a string": None,
+    "more than 80": "x" * 81,
+}
+
+
+@pytest.mark.parametrize("reason", BAD_NAMES)
+def test_what_is_no_name_leaves_the_phrase(run: polyseme.Run, reason: str) -> None:
+    with pytest.warns(UserWarning, match=rf"did not name all topics.*topic \d \(.*{reason}"):
+        named = run.name_topics(lambda *_, **__: BAD_NAMES[reason])
+    assert named.topic_titles == run.topic_titles
+
+
+def test_a_function_that_raises_leaves_the_phrase_of_this_topic_only(run: polyseme.Run) -> None:
+    def namer(words: list[str], documents: list[str], **_: object) -> str:
+        if "drive" in words:
+            raise ConnectionError("no\nanswer")
+        return "Politics"
+
+    with pytest.warns(UserWarning, match=r"topic \d \(ConnectionError: no answer\)"):
+        named = run.name_topics(namer)
+    computers = next(k for k, words in enumerate(run.topic_words()) if "drive" in words)
+    assert named.topic_titles[computers] == run.topic_titles[computers]
+    assert named.topic_titles[1 - computers] == "Politics"
+
+
+def test_an_interrupt_keeps_the_names_so_far(run: polyseme.Run) -> None:
+    answers = iter(["First"])
+
+    def namer(*_: object, **__: object) -> str:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    with pytest.warns(UserWarning, match="Ctrl-C stopped it before 1 topic"):
+        named = run.name_topics(namer)
+    assert list(named.topic_names.values()) == ["First"]
+    assert polyseme.open_run(run.path).topic_names == named.topic_names
+    rest = named.name_topics(lambda *_, **__: "Second")
+    assert sorted(rest.topic_names.values()) == ["First", "Second"]
+
+
+def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
+    run = polyseme.fit(TEXTS, 2, namer=["One", None], max_df=1.0, output=tmp_path / "run")
+    assert run.topic_titles == ["One", run.about["automatic_names"][1]]
+    temporary = polyseme.fit(TEXTS, 2, namer=lambda words, *_, **__: words[0].title(), max_df=1.0)
+    assert temporary.topic_titles == [words[0].title() for words in temporary.topic_words(1)]
+    with pytest.warns(UserWarning, match="keep their own names: namer= has a name for topic 99"):
+        chosen = polyseme.fit(TEXTS, namer={99: "x"}, max_df=1.0)
+    assert chosen.topic_titles == chosen.about["automatic_names"]
+    assert temporary.name_topics({0: ""}).topic_titles[0] == temporary.about["automatic_names"][0]
+
+
+@pytest.mark.parametrize(
+    ("namer", "sentence"),
+    [
+        ({2: "x"}, "a name for topic 2, which does not exist: the run has topics 0 to 1"),
+        ({-1: "x"}, "a name for topic -1"),
+        ({"0": "x"}, "numbers of topics as keys, got '0'"),
+        (["x"], "one name for each of the 2 topics, got 1"),
+        ("names", "must be a function, a dict"),
+        (3, "must be a function, a dict"),
+        ({0: 5}, "topic 0 needs another name: the name is a int"),
+    ],
+)
+def test_wrong_namers_are_refused_before_any_work(run: polyseme.Run, namer: object, sentence: str) -> None:
+    with pytest.raises(polyseme.InputError, match=sentence):
+        run.name_topics(namer)  # type: ignore[arg-type]
+    with pytest.raises(polyseme.InputError, match=sentence):
+        polyseme.fit((pytest.fail("a text was read") for _ in "a"), 2, namer=namer)  # type: ignore[arg-type]
+    assert polyseme.open_run(run.path).topic_names == {}
+
+
+def test_an_answer_to_the_prompt_is_read_back(run: polyseme.Run) -> None:
+    prompt = run.naming_prompt()
+    assert all(f"Words: {', '.join(words)}" in prompt for words in run.topic_words())
+    assert prompt.count("Document: ") == 6
+    answer = 'Here are the names:\n```\n0: "Space flight"\n- **Topic 1**: **Politics: the state**\n```\nDone.'
+    assert polyseme.runs.parse_names(answer) == {0: "Space flight", 1: "Politics: the state"}
+    assert polyseme.runs.parse_names('```json\n{"1": "Politics"}\n```') == {1: "Politics"}
+    assert run.name_topics(polyseme.runs.parse_names(answer)).topic_titles == ["Space flight", "Politics: the state"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("I cannot do this.", "There are no names"),
+        ("0: a\n0: b", "Topic 0 has two names"),
+        ("0: <b>a</b>", "Topic 0 needs another name: the name has markup"),
+        ("{0: a}", "no JSON object"),
+        ('{"first": "a"}', "'first' is not the number of a topic"),
+    ],
+)
+def test_answers_that_cannot_be_read(answer: str, sentence: str) -> None:
+    with pytest.raises(polyseme.InputError, match=sentence):
+        polyseme.runs.parse_names(answer)

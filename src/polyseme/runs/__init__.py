@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.runs.fit import fit
+    from polyseme.runs.names import parse_names
     from polyseme.runs.run import Run, open_run
 
-_MODULES = {"Run": "run", "fit": "fit", "open_run": "run"}
+_MODULES = {"Run": "run", "fit": "fit", "open_run": "run", "parse_names": "names"}
 
-__all__ = ["Run", "fit", "open_run"]
+__all__ = ["Run", "fit", "open_run", "parse_names"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ The topics are kept or fitted again. The changed run replaces the old one in one
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +21,12 @@ from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
 from polyseme.metrics.perplexity import pool_reports, score_tokens
-from polyseme.progress import ProgressUpdate, Reporter
+from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
 from polyseme.runs.fit import fit_with_progress, write_levels
-from polyseme.runs.folder import VECTORIZER_FILE
+from polyseme.runs.folder import VECTORIZER_FILE, run_lock
 from polyseme.runs.models import fits_shards
+from polyseme.runs.names import Namer, check_namer, checked_name, excerpts_of_topics, names_of_namer, siblings_of
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     PAGE_FILE,
@@ -38,7 +40,14 @@ from polyseme.runs.run import (
     take_counts,
 )
 from polyseme.runs.searching import INDEX_FILE, store_index
-from polyseme.runs.write import RunDraft, rewrite_run, timestamp
+from polyseme.runs.write import (
+    DOCUMENTS_SHOWN,
+    RunDraft,
+    refresh_run,
+    rewrite_run,
+    timestamp,
+    write_about,
+)
 from polyseme.selection.levels import Level
 from polyseme.text.duplicates import duplicates_note
 from polyseme.text.readers.inputs import Document
@@ -47,6 +56,9 @@ from polyseme.utils import effective_threads
 
 MIN_OVERLAP = 0.5
 """Smallest overlap of a topic before and after a refit, 1 - total variation distance, with which it keeps its name."""
+
+
+_PROBLEMS_SHOWN = 3
 
 
 class Updated(NamedTuple):
@@ -415,3 +427,82 @@ def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus
         return DiskCorpus(draft.folder / SHARDS_FOLDER)
     parts = (without_words(part, np.asarray(columns)) for part in run.shards)
     return write_shards(parts, draft.folder / SHARDS_FOLDER, vocabulary=run.vocabulary)
+
+
+def name_run(
+    path: Path,
+    namer: Namer,
+    *,
+    level: int | None = None,
+    overwrite: bool = False,
+    report: Reporter,
+    like: Run | None = None,
+    trust_pattern: bool = False,
+) -> Run:
+    """Give topics of a level of a run the names of a namer; None is the reading level.
+
+    A function is called for topics without a given name, or for all with `overwrite`. Each name is stored in run.json
+    when it arrives; the tables and the page follow at the end, also after Ctrl-C. What is no name is reported in a
+    warning.
+    """
+    problems: list[str] = []
+    n_missing = 0
+    with run_lock(path) as target:
+        run = open_run(target, trust_pattern=trust_pattern if like is None else like.trust_pattern)
+        named = run if level is None else run.level(level)
+        check_namer(namer, named.fitted.n_topics)
+        names = _StoredNames(run, named)
+        if not callable(namer):
+            names.store(names_of_namer(namer))
+        else:
+            order = np.argsort(-named.fitted.topic_weights, kind="stable").tolist()
+            missing = [topic for topic in order if overwrite or topic not in named.topic_names]
+            n_missing = len(missing)
+            words, documents = named.topic_words(), excerpts_of_topics(named, DOCUMENTS_SHOWN)
+            try:
+                with report.stage("Naming topics", unit="topics") as update:
+                    while missing:
+                        topic = missing[0]
+                        update(n_missing - len(missing), n_missing, f"topic {topic}")
+                        parent, siblings = siblings_of(named, topic, named.topic_titles)
+                        try:
+                            name = checked_name(namer(words[topic], documents[topic], parent=parent, siblings=siblings))
+                        except Exception as error:
+                            problems.append(f"topic {topic} ({type(error).__name__}: {error})")
+                        else:
+                            names.store({topic: name})
+                        del missing[0]
+            except KeyboardInterrupt:
+                problems.append(f"Ctrl-C stopped it before {pluralize(len(missing), 'topic')}")
+    changed = refresh_run(path, report, page=page_of(run), like=like, trust_pattern=trust_pattern)
+    if problems:
+        first = "; ".join(problems[:_PROBLEMS_SHOWN]).replace("\n", " ")
+        more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""
+        warnings.warn(
+            f"The namer did not name all topics, which keep the names that they had: {first}{more}.", stacklevel=3
+        )
+    return changed if level is None else changed.level(level)
+
+
+class _StoredNames:
+    """Given names of a level of a run, which are stored in its run.json one by one; the caller holds `run_lock`."""
+
+    def __init__(self, run: Run, named: Run) -> None:
+        self._run, self._named = run, named
+        self._entry: dict[str, Any] = {"when": timestamp(), "rename": {}}
+        if named is not run:
+            self._entry["level"] = named.fitted.n_topics
+
+    def store(self, names: Mapping[int, str]) -> None:
+        """Add names, or remove those of topics with an empty name."""
+        about, named = self._run.about, self._named
+        given = {**named.topic_names, **names}
+        named.about["topic_names"] = {str(topic): name for topic, name in given.items() if name}
+        self._entry["rename"] |= {str(topic): name for topic, name in names.items()}
+        if named is not self._run:
+            number = str(named.fitted.n_topics)
+            level = {**about["levels"][number], "topic_names": named.about["topic_names"]}
+            about["levels"] = {**about["levels"], number: level}
+        edits = [entry for entry in about.get("edits", []) if entry is not self._entry]
+        about["edits"] = [*edits, self._entry]
+        write_about(self._run.path, about, self._run.files)

@@ -28,7 +28,7 @@ from polyseme.progress import Reporter, pluralize
 from polyseme.runs.documents import Texts, read_texts, write_vectorizer
 from polyseme.runs.folder import CHECKPOINT_FOLDER
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
-from polyseme.runs.names import RunPhrases
+from polyseme.runs.names import Namer, RunPhrases, check_namer
 from polyseme.runs.run import (
     SHARDS_FOLDER,
     Run,
@@ -93,6 +93,7 @@ def fit(
     uncategorized: bool = False,
     duplicates: str = "keep",
     keep_texts: bool = True,
+    namer: Namer | None = None,
     page: bool = True,
     page_text: str = "excerpt",
     shards: bool | None = None,
@@ -175,6 +176,8 @@ def fit(
         leaves them out.
     keep_texts : bool, default=True
         Whether the run stores the texts.
+    namer : callable, mapping of int to str, sequence of str or None, default=None
+        What names the topics after the fit, as in `Run.name_topics`. None: phrases and words of the documents.
     page : bool, default=True
         Whether to write the explorer page into `output`.
     page_text : {"excerpt", "full", "none"}, default="excerpt"
@@ -206,6 +209,8 @@ def fit(
     if n_topics is not None:
         n_topics = check_integer("n_topics", n_topics, least=1)
     model, label = with_labels(model, label, labels_from)
+    if namer is not None:
+        check_namer(namer, n_topics if labels_from is None else None)
     reading: dict[str, Any] = {
         "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
         "sample": sample, "categories": categories, "noise": noise, "uncategorized": uncategorized,
@@ -241,6 +246,11 @@ def fit(
         warnings.warn(duplicates_note(run.duplicates), stacklevel=2)
     if run.about["interrupted"]:
         warnings.warn("Stopped by Ctrl-C: the topics are those of the last completed iteration.", stacklevel=2)
+    if namer is not None:
+        try:
+            run = run.name_topics(namer, verbose=verbose)
+        except InputError as error:  # the number of topics was not known before the fit
+            warnings.warn(f"The topics keep their own names: {error}", stacklevel=2)
     return run
 
 
@@ -418,7 +428,9 @@ def learn_words(
             raise
         except ValueError as error:  # scikit-learn raises it when no word is left
             reason = str(error).rstrip(".")
-            raise InputError(f"The documents have no words to count: {reason}; try min_df=1 and max_df=1.") from None
+            stopped = vectorizer.extra_stop_words and "stop words" in reason
+            hint = "leave some words out of stop_words=" if stopped else "try min_df=1 and max_df=1"
+            raise InputError(f"The documents have no words to count: {reason}; {hint}.") from None
     for note in reader_notes(reader):
         report.note(note)
     return learned

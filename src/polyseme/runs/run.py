@@ -50,7 +50,7 @@ from polyseme.runs.documents import (
     unique_ids,
 )
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
-from polyseme.runs.names import MAX_DOCUMENTS, RunPhrases, word_names
+from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt, word_names
 from polyseme.text.readers.inputs import REMARKS
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -785,6 +785,55 @@ class Run:
         level = None if self.reading is None else self.fitted.n_topics
         run = edit_run(self.path, edits, refit=refit, level=level, report=reporter(verbose), like=like).run
         return run if level is None else run.level(level)
+
+    def name_topics(self, namer: Namer, *, overwrite: bool = False, verbose: int = 0) -> Run:
+        """Give topics the names of a function, a dict or a list, for example of a language model.
+
+        Each name of a function is stored in run.json when it arrives, so that Ctrl-C keeps the names so far; the same
+        call then continues with the topics that have no given name. A topic keeps the name that it had, with a warning,
+        if the function raises an exception for it or returns something else than a name: one line of at most 80
+        characters without markup.
+
+        Parameters
+        ----------
+        namer : callable, mapping of int to str, or sequence of str
+            A function ``namer(words, documents, *, parent, siblings) -> str`` of the topic's ten words, the beginnings
+            of its three most typical documents, the name of the topic above it (None at the reading level) and the
+            names of the other topics below that one. Or names by topic; or one name for each topic, None to leave it as
+            it is. An empty name in a mapping or sequence removes the name that was given before.
+        overwrite : bool, default=False
+            Whether to call a function also for topics that have a given name.
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        Run
+            The run with the names, in the same folder. This object still describes the run before.
+        """
+        from polyseme.runs.changes import name_run
+
+        level = None if self.reading is None else self.fitted.n_topics
+        return name_run(
+            self.path, namer, level=level, overwrite=overwrite, report=reporter(verbose), like=self.reading or self
+        )
+
+    def naming_prompt(self, n_words: int = 10, n_documents: int = 3) -> str:
+        """Return a prompt that asks a language model for names of the topics.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Number of words of each topic.
+        n_documents : int, default=3
+            Number of typical documents of each topic, of which the prompt has the beginnings.
+
+        Returns
+        -------
+        str
+            The prompt. ``polyseme edit RUN --names FILE`` and `polyseme.runs.parse_names` read the answer.
+        """
+        return naming_prompt(self, n_words, n_documents)
 
     # for the code above
 

@@ -467,14 +467,21 @@ def rewrite_run(
 
 
 def refresh_run(
-    path: Path, report: Reporter, *, page: str | None, stability: int = 0, trust_pattern: bool = False
+    path: Path,
+    report: Reporter,
+    *,
+    page: str | None,
+    stability: int = 0,
+    like: Run | None = None,
+    trust_pattern: bool = False,
 ) -> Run:
-    """Write the page of a run, and measure how stable its topics are in bootstrap samples of the documents.
+    """Write the tables and the page of a run, and measure how stable its topics are in samples of the documents.
 
-    page : how much of the texts the page contains; None leaves the page as it is. stability : number of samples.
+    page : how much of the texts the page contains; None leaves the page as it is. stability : number of bootstrap
+    samples. like : as in `rewrite_run`.
     """
-    with rewrite_run(path, report, trust_pattern=trust_pattern) as (run, draft):
-        rewritten = {TOPICS_FILE} if page is None else {TOPICS_FILE, PAGE_FILE}
+    with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
+        rewritten = {name for name in for_people(run.files) if page is not None or name != PAGE_FILE}
         draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - rewritten))
         draft.know(model=run.model, vectorizer=run.vectorizer)
         about = dict(run.about)

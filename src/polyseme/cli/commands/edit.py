@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,10 @@ def edit(
     rename: Annotated[
         list[str] | None,
         typer.Option("--rename", metavar="TOPIC=NAME", help='Name a topic: "3=Space flight".'),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option("--names", metavar="FILE", help='Name topics by the lines of a file: "3: Space flight".'),
     ] = None,
     merge: Annotated[
         list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Merge topics into one: --merge 4,7.")
@@ -47,11 +52,15 @@ def edit(
       polyseme edit letters-run --rename "3=Harvest" --rename "5=Family"
 
       polyseme edit letters-run --merge 4,7 --delete 9 --ban sincerely --refit
+
+      polyseme topics letters-run --prompt > prompt.txt
+
+      polyseme edit letters-run --names answer.txt
     """
     from polyseme.runs.changes import Edits, edit_run
 
     edits = Edits(
-        dict(_parse_name(text) for text in rename or ()),
+        {**({} if names is None else _read_names(names)), **dict(_parse_name(text) for text in rename or ())},
         [_parse_topics(text) for text in merge or ()],
         delete or (),
         [word for text in ban or () for word in text.replace(",", " ").split()],
@@ -61,6 +70,18 @@ def edit(
     if not quiet:
         print_topics(topic_rows(done.run if level is None else done.run.level(level)), Console(), Path(run))
     exit_if_interrupted(done.interrupted)
+
+
+def _read_names(file: str) -> dict[int, str]:
+    """Return the names in a file, or in the standard input."""
+    from polyseme.runs.names import parse_names
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise InputError(f"--names: {file} cannot be read: {reason}.") from None
+    return parse_names(text)
 
 
 def _parse_name(text: str) -> tuple[int, str]:

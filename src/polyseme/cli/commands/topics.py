@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import levels_note, print_json, topic_rows, topic_table
+from polyseme.cli.console import levels_note, print_data, print_json, topic_rows, topic_table
+from polyseme.errors import InputError
 from polyseme.terminal import Console
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def topics(
         int, typer.Option("--documents", "-d", min=0, help="Number of documents of each topic to show.")
     ] = 2,
     level: options.Level = None,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print a prompt that asks a language model for names of the topics.")
+    ] = False,
     as_json: options.Json = False,
     trust_pattern: options.TrustPattern = False,
 ) -> None:
@@ -31,6 +35,7 @@ def topics(
 
     Each topic has its weight, fit, coherence (NPMI), words and most typical documents, and below it the topics of the
     next finer level that belong to it. --level shows the topics of another level, those of one parent together.
+    --prompt prints a text to paste into a chat; save the answer, and polyseme edit letters-run --names ANSWER reads it.
 
     Examples:
 
@@ -39,11 +44,18 @@ def topics(
       polyseme topics letters-run --level 40
 
       polyseme topics letters-run --words 20 --json
+
+      polyseme topics letters-run --prompt > prompt.txt
     """
     from polyseme.metrics import shown_words
     from polyseme.metrics.coherence import coherence_of
 
     opened = options.open_level(run, level, trust_pattern=trust_pattern)
+    if prompt:
+        if as_json:
+            raise InputError("--prompt prints a text: leave --json out.")
+        print_data(opened.naming_prompt(words, documents))
+        return
     coherence = coherence_of(_cooccurrence(opened, shown_words(opened.word_amounts))).topics
     rows = topic_rows(opened, n_words=words, n_documents=documents, coherence=coherence)
     if as_json:
