@@ -299,6 +299,16 @@ class TrainingDocuments:
     parameters: Mapping[str, Array] = field(default_factory=dict)
     """Parameters of each document beside P(z|d), by name."""
 
+    def take(self, rows: Array) -> TrainingDocuments:
+        """Return some of the documents, in memory."""
+        weights = np.asarray(self.doc_weights[rows])
+        return TrainingDocuments(
+            weights / weights.sum() if weights.sum() > 0 else weights,
+            np.asarray(self.doc_topic[rows]),
+            np.asarray(self.background[rows]),
+            {name: np.asarray(array[rows]) for name, array in self.parameters.items()},
+        )
+
 
 class FoldedTraining(NamedTuple):
     """A fitted model, with its training documents folded in."""

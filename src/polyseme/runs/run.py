@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.core.dirichlet import with_posterior
-from polyseme.core.fitted import FittedTopics, TrainingDocuments
+from polyseme.core.fitted import FittedTopics
 from polyseme.core.shard import row_batches, without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, ModelFileError
@@ -1146,14 +1146,7 @@ def _tokens(counts: Any) -> Floats:
 def _of_documents(model: Any, rows: Array) -> Any:
     """Return a copy of the model with some of its training documents."""
     model = copy(model)
-    documents = model.documents_
-    weights = np.asarray(documents.doc_weights[rows])
-    model.documents_ = TrainingDocuments(
-        weights / weights.sum() if weights.sum() > 0 else weights,
-        np.asarray(documents.doc_topic[rows]),
-        np.asarray(documents.background[rows]),
-        {name: np.asarray(array[rows]) for name, array in documents.parameters.items()},
-    )
+    model.documents_ = model.documents_.take(rows)
     return model
 
 

@@ -1,9 +1,9 @@
 """Levels: finer topics below those of a fitted PLSA, as long as they predict held-out documents better.
 
 A level has about twice as many topics as the one above it. Each topic is split by a PLSA of its own expected counts
-x P(z|d,w), into children in proportion to its tokens. A few iterations of EM with all topics together follow, after
-which a token may belong to a child of another topic. The fine topics therefore fit as well as those of a fit from a
-random start, and most of their tokens still belong to one topic of the level above.
+x P(z|d,w), into children in proportion to its tokens. Then all topics are fitted together: documents are folded in with
+the new topics, after which a token may belong to a child of another topic, and EM continues for an iteration or two.
+Most tokens of a fine topic still belong to one topic of the level above.
 
 Every level is a PLSA with the documents folded in. Where the levels end is decided by documents that the topics of
 these levels were not fitted to: a level is kept if it makes the second half of held-out documents more probable, by
@@ -36,9 +36,10 @@ _DOCUMENTS_PER_TOPIC = 10
 """A level has at most one topic for this number of documents."""
 _FOLDS = 10
 """One of this number of parts of the documents is held out."""
-_JOINT_ITERATIONS = 10
-"""Iterations of EM with all topics of a level, after the split."""
-_FINAL_ITERATIONS = 5
+_JOINT_ITERATIONS = 1
+"""Iterations of EM with all topics of a level, after the split. More of them nest worse and predict no better (see
+docs/decisions.md)."""
+_FINAL_ITERATIONS = 1
 """Iterations of EM with all documents, from the topics that were fitted without those held out."""
 _SPLIT_ITERATIONS, _SPLIT_TOL = 50, 0.03
 """Limits of the fit of the children of one topic."""
@@ -75,16 +76,16 @@ def make_levels(
     fold = document_folds(n_documents, _FOLDS, random_state)[0]
     training, held_out = sample[fold.train], sample[fold.test]
     # These documents alone, so that the first comparison is fair: the given topics were fitted to all documents.
-    coarse = _fit_briefly(model.refitting(training), training, _JOINT_ITERATIONS)
-    before, above = score_documents(coarse, held_out), model
+    before = score_documents(_fit_briefly(model.refitting(training), training, _FINAL_ITERATIONS), held_out)
+    above = model
     for number, size in enumerate(sizes):
         if progress is not None:
             progress(number, len(sizes), f"{size} topics")
-        topics = split_topics(coarse, training, size, random_state=random_state)
-        if len(topics) == coarse.fitted_.n_topics:
+        topics = split_topics(above, training, size, rows=rows[fold.train], random_state=random_state)
+        if len(topics) == above.fitted_.n_topics:
             break
         # a prior of the topics knows those of the model only
-        start = clone(coarse).set_params(n_components=len(topics), init=(None, topics), topic_word_prior=None)
+        start = clone(model).set_params(n_components=len(topics), init=(None, topics), topic_word_prior=None)
         fine = _fit_briefly(start, training, _JOINT_ITERATIONS)
         score = score_documents(fine, held_out)
         gain, error = score.gain_over(before)
@@ -92,7 +93,7 @@ def make_levels(
             break
         level = linked(above, _fit_briefly(fine.refitting(X), X, _FINAL_ITERATIONS), rows, sample)
         yield level
-        above, coarse, before = level.model, fine, score
+        above, before = level.model, score
 
 
 def _sizes(n_topics: int, n_documents: int) -> list[int]:
@@ -105,16 +106,16 @@ def _sizes(n_topics: int, n_documents: int) -> list[int]:
     return sizes
 
 
-def split_topics(model: PLSA, X: Any, n_topics: int, *, random_state: int = 0) -> Floats:
-    """Return P(w|z) of finer topics, those of one topic after those of another; X are the documents of the model.
+def split_topics(model: PLSA, X: Any, n_topics: int, *, rows: Array, random_state: int = 0) -> Floats:
+    """Return P(w|z) of finer topics, those of one topic after those of another.
 
-    A topic has at most one child for MIN_DOCUMENTS of its documents, so that the result may have fewer topics than
-    `n_topics` if there are few documents.
+    X are the counts of some documents of the model, `rows`. A topic has at most one child for MIN_DOCUMENTS of its
+    documents, so that the result may have fewer topics than `n_topics` if there are few documents.
     """
     fitted, documents = model.fitted_, model.documents_
     assert documents is not None
     counts = sparse_counts(X, fitted.topic_word.dtype)
-    tokens = TopicTokens(fitted, documents, counts, n_threads=effective_threads(model.n_jobs))
+    tokens = TopicTokens(fitted, documents.take(rows), counts, n_threads=effective_threads(model.n_jobs))
     most = np.maximum(tokens.n_documents()[: fitted.n_topics] // MIN_DOCUMENTS, 1)
     topics = []
     for topic, n_children in enumerate(children_in_proportion(fitted.topic_weights, n_topics, most)):
@@ -168,9 +169,10 @@ def linked(coarse: PLSA, fine: PLSA, rows: Array, sample: Any) -> Level:
 
 def _posterior(model: PLSA, rows: Array, counts: SparseCounts) -> tuple[Array, Array, Array]:
     """Return A, B and q for which P(z|d,w) = A_dz B_wz / q_dw, of documents of the model with these counts."""
-    documents, K = model.documents_, model.fitted_.n_topics
-    assert documents is not None
-    weights = DocumentWeights(np.asarray(documents.doc_topic[rows]), np.asarray(documents.background[rows]), counts)
+    K = model.fitted_.n_topics
+    assert model.documents_ is not None
+    documents = model.documents_.take(rows)
+    weights = DocumentWeights(documents.doc_topic, documents.background, counts)
     operands = model.fitted_.inference.operands(weights, model.fitted_.topic_word)
     A, B = posterior_operands(operands, model.fitted_.inference.temperature)
     q = counts.products(A, B, n_threads=effective_threads(model.n_jobs))
