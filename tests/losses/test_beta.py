@@ -56,6 +56,27 @@ def test_the_compiled_itakura_saito_sums_equal_the_formulas(dtype, rows, columns
     np.testing.assert_allclose(denominators, (1 / Q).T @ (A * weights), rtol=rtol)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_compiled_itakura_saito_loss_has_no_limits_within_the_type(dtype):
+    """A loss whose ratios multiply to numbers far outside of float64, and one with a ratio that underflows to zero."""
+    rng = np.random.default_rng(0)
+    X = (10 ** rng.uniform(-15, 15, size=(3, 700))).astype(dtype)
+    X[1] *= dtype(1e-6)
+    A, topics, floors = np.ones((3, 1), dtype=dtype), np.ones((1, 700), dtype=dtype), np.full(3, 1e-20, dtype=dtype)
+    sums = ReciprocalSums(X, floors)
+    wide = X.astype(np.float64)
+    expected = (wide - np.log(wide) - 1).sum(axis=1)
+    np.testing.assert_allclose(
+        sums.docs(A, topics, n_threads=1)[0], expected, rtol=1e-6 if dtype == np.float32 else 1e-12
+    )
+    ones = ReciprocalSums(np.ones_like(X), floors)
+    topics[0, 130] = np.finfo(dtype).max
+    A[1] = 4
+    with np.errstate(over="ignore"):
+        losses = ones.docs(A, topics, n_threads=1)[0]
+    assert not np.isfinite(losses[1])
+
+
 @pytest.mark.parametrize("beta", [np.nan, np.inf, -np.inf, "1", None, True, [1.0]], ids=repr)
 def test_a_wrong_beta_raises(beta):
     with pytest.raises(InputError, match="Beta: beta must be a finite number, got") as error:

@@ -3,6 +3,10 @@
 // A row has an operand a (width numbers), and each of its words has an operand b in B (words x width, row-major). width
 // is K rounded up to a multiple of 16; the padding contains zeros, which do not change any sum.
 #pragma once
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "logarithm.hpp"
 #include "row_table.hpp"
 
@@ -325,6 +329,18 @@ Shifted shift(const T* from, T* q, T* inverse, const T* x, const T* b, double st
     return {static_cast<double>(sum<T>(g)), smallest > T(0)};
 }
 
+// 1 / q. In float32, AVX-512 has an approximation by 14 bits, which a step of Newton's method makes exact to rounding.
+template <class T>
+inline Pack<T> reciprocal(const Pack<T>& q) {
+#if defined(__AVX512F__) && defined(POLYSEME_VECTOR_TYPES)
+    if constexpr (sizeof(T) == 4) {
+        const Pack<T> near = _mm512_rcp14_ps(q);
+        return near + near * (splat(T(1)) - q * near);
+    }
+#endif
+    return splat(T(1)) / q;
+}
+
 // For some rows and packs of columns: q = a . topics, at least `floor`; inverse = 1 / q; ratio = x / q.
 template <class T, int Rows, int Packs>
 inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<T> (&ratio)[Rows][Packs],
@@ -342,37 +358,66 @@ inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<
             for (int c = 0; c < Packs; ++c) q[r][c] = q[r][c] + a * t[c];
         }
     }
-    const Pack<T> one = splat(T(1));
     for (int r = 0; r < Rows; ++r)
         for (int c = 0; c < Packs; ++c) {
-            inverse[r][c] = one / larger<T>(q[r][c], splat(rows.floor[r]));
+            inverse[r][c] = reciprocal<T>(larger<T>(q[r][c], splat(rows.floor[r])));
             ratio[r][c] = load(rows.x[r] + column + c * L) * inverse[r][c];
         }
 }
 
-// sum ratio - log ratio - 1 over the first n ratios of a tile
+// sum ratio - log ratio - 1 over the ratios of one row, tile by tile. The logarithm of a product of all ratios is taken at
+// the end: after every tile its exponent is moved to a sum, so that it stays finite.
 template <class T>
-inline double reciprocal_loss(const Pack<T> (&ratio)[kDocPacks], int64_t n) {
-    constexpr int L = lanes<T>;
-    T ratios[kDocPacks * L];
-    for (int c = 0; c < kDocPacks; ++c) store(ratios + c * L, ratio[c]);
+class ReciprocalLoss {
+  public:
+    // Adds the first n ratios of a tile.
+    void add(const Pack<T> (&ratio)[kDocPacks], int64_t n) {
+        constexpr int L = lanes<T>;
+        T ratios[kDocPacks * L];
+        for (int c = 0; c < kDocPacks; ++c) store(ratios + c * L, ratio[c]);
 #ifdef POLYSEME_VECTOR_TYPES
-    if (n >= kDocPacks * L) {
-        constexpr int terms = sizeof(T) == 4 ? 5 : kExact;
-        Pack<double> sums = splat(0.0), product = splat(1.0);  // a product of at most eight ratios is finite
-        for (int i = 0; i < kDocPacks * L; i += lanes<double>) {
-            const Pack<double> wide = as_doubles(ratios + i);
-            sums = sums + wide - 1.0;
-            product = product * wide;
+        if (n >= kDocPacks * L) {
+            for (int i = 0; i < kDocPacks * L; i += lanes<double>) {
+                const Pack<double> wide = as_doubles(ratios + i);
+                sums_ = sums_ + wide - 1.0;
+                product_ = product_ * wide;
+            }
+            least_ = product_ < least_ ? product_ : least_;
+            const Whole bits = reinterpret_cast<const Whole&>(product_);
+            exponents_ = exponents_ + (bits >> 52) - 1023;
+            const Whole mantissa = (bits & 0xfffffffffffffLL) | 0x3ff0000000000000LL;
+            product_ = reinterpret_cast<const Pack<double>&>(mantissa);
+            return;
         }
-        return sum<double>(sums - log_pack<terms>(product));
-    }
 #endif
-    double total = 0;
-    for (int64_t i = 0; i < n && i < kDocPacks * L; ++i)
-        total += static_cast<double>(ratios[i]) - 1 - std::log(static_cast<double>(ratios[i]));
-    return total;
-}
+        for (int64_t i = 0; i < n && i < kDocPacks * L; ++i)
+            rest_ += static_cast<double>(ratios[i]) - 1 - std::log(static_cast<double>(ratios[i]));
+    }
+
+    double total() const {
+#ifdef POLYSEME_VECTOR_TYPES
+        int64_t exponents = 0;
+        bool positive = true;
+        for (int i = 0; i < lanes<double>; ++i) {
+            exponents += exponents_[i];
+            positive = positive && least_[i] >= std::numeric_limits<double>::min();
+        }
+        if (!positive) return std::numeric_limits<double>::infinity();  // a ratio is zero, or too small for a product
+        const double logs = 0.69314718055994530942 * static_cast<double>(exponents);
+        return rest_ + sum<double>(sums_ - log_pack<kExact>(product_)) - logs;
+#else
+        return rest_;
+#endif
+    }
+
+  private:
+#ifdef POLYSEME_VECTOR_TYPES
+    typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
+    Pack<double> sums_ = splat(0.0), product_ = splat(1.0), least_ = splat(1.0);
+    Whole exponents_ = Whole{};
+#endif
+    double rest_ = 0;
+};
 
 // Sums for the documents: numerators_k = sum_w x / q^2 topics_kw and denominators_k = sum_w 1 / q topics_kw of each row
 // (kDocRows x K), and the losses. The sums of every pack are kept in memory: K x kDocRows packs for each.
@@ -382,12 +427,12 @@ void reciprocal_docs(const ReciprocalRows<T>& rows, T* numerators, T* denominato
     constexpr int step = kDocPacks * L;
     const int K = rows.topics_count;
     for (int i = 0; i < K * kDocRows * L; ++i) numerators[i] = denominators[i] = T(0);
-    for (int r = 0; r < kDocRows; ++r) losses[r] = 0;
+    ReciprocalLoss<T> loss[kDocRows];
     for (int64_t column = 0; column < rows.columns; column += step) {
         Pack<T> b[kDocRows][kDocPacks], inverse[kDocRows][kDocPacks];
         reciprocal_tile<T, kDocRows, kDocPacks>(rows, column, b, inverse);
         for (int r = 0; r < kDocRows; ++r) {
-            losses[r] += reciprocal_loss<T>(b[r], rows.columns - column);
+            loss[r].add(b[r], rows.columns - column);
             for (int c = 0; c < kDocPacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
         }
         const T* topic = rows.topics + column;
@@ -408,11 +453,17 @@ void reciprocal_docs(const ReciprocalRows<T>& rows, T* numerators, T* denominato
             store(d + L, d1);
         }
     }
-    for (int k = 0; k < K; ++k)  // the sum of each pack moves to the front: entry kDocRows k + r
+    for (int r = 0; r < kDocRows; ++r) losses[r] = loss[r].total();
+    for (int k = 0; k < K; ++k) {  // the sum of each pack moves to the front: entry kDocRows k + r
+        const T* const n = numerators + k * kDocRows * L;
+        const T* const d = denominators + k * kDocRows * L;
+        T sums[4];
+        sum_each<T>(load(n), load(n + L), load(d), load(d + L), sums);
         for (int r = 0; r < kDocRows; ++r) {
-            numerators[k * kDocRows + r] = sum<T>(load(numerators + (k * kDocRows + r) * L));
-            denominators[k * kDocRows + r] = sum<T>(load(denominators + (k * kDocRows + r) * L));
+            numerators[k * kDocRows + r] = sums[r];
+            denominators[k * kDocRows + r] = sums[kDocRows + r];
         }
+    }
 }
 
 // Adds the terms of kWordRows rows to the sums for the words of one tile (K x kWordBytes each).
