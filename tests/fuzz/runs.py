@@ -22,12 +22,12 @@ from fuzz.driver import Case, UncleanError, WrongResult, in_child
 from fuzz.mutations import mutate, mutate_bytes, mutate_in_place
 from polyseme.cli import console as exit_codes
 from polyseme.data import disk, shard_writer
-from polyseme.io import parquet
 from polyseme.runs import documents, folder, write
 from polyseme.runs.folder import work_folder
 from polyseme.runs.models import MODELS
 from polyseme.solvers import base as solving
 from polyseme.solvers import checkpoints
+from quick_files import reuse_the_reading_process
 from run_answers import answer, difference
 from sealed_files import change_array, change_json, seal
 
@@ -106,26 +106,6 @@ def _documents() -> list[dict[str, Any]]:
         about = {"id": f"d{number}", "title": f"About {subject}", "label": subject, "date": f"20{number:02d}-01-01"}
         documents.append({**about, "text": " ".join(words)})
     return documents
-
-
-def reuse_the_reading_process() -> None:
-    """Let all cases of a batch read Parquet files in one process, because starting it takes most of the time.
-
-    The process is never handed over or ended, as in the tests (`quick_files`): the cases of a batch are forked.
-    """
-    start = parquet.ParquetReader.__enter__
-    running: list[Any] = []
-
-    def enter(self: Any) -> Any:
-        if running and running[0].poll() is None:
-            self._process = running[0]
-        else:
-            start(self)
-            running[:] = [self._process]
-        return self
-
-    parquet.ParquetReader.__enter__ = enter  # type: ignore[method-assign]
-    parquet.ParquetReader.__exit__ = lambda self, *_: None  # type: ignore[method-assign]
 
 
 class Runs:

@@ -11,8 +11,9 @@ from polyseme.io import parquet
 def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr) -> Callable[[], None]:
     """Let all readers of Parquet files use one process, because starting it takes most of the time.
 
-    A reader that fails ends the process; one that is no longer needed does not. `replace` sets an attribute, and may
-    restore it later. Returns a function that ends the process.
+    A reader that is no longer needed does not end the process, nor one that refuses a file. Other errors can leave an
+    answer unread, and end it. A fork starts a process of its own. `replace` sets an attribute, and may restore it
+    later. Returns a function that ends the process.
     """
     program, start, end = parquet._CHILD, parquet.ParquetReader.__enter__, parquet.ParquetReader.__exit__
     waiting: list[subprocess.Popen[bytes]] = []
@@ -26,7 +27,8 @@ def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr
         return start(self)
 
     def leave(self: Any, kind: Any = None, *error: object) -> None:
-        if kind in (None, GeneratorExit) and not waiting and program == parquet._CHILD:
+        is_clean = kind in (None, GeneratorExit) or (kind is ValueError and _is_running(self._process))
+        if is_clean and not waiting and program == parquet._CHILD:
             waiting.append(self._process)
         else:
             end(self, kind, *error)
@@ -41,6 +43,15 @@ def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr
         waiting.clear()
 
     return end_process
+
+
+def _is_running(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether a process that has just answered goes on; one that was stopped takes a moment to end."""
+    try:
+        process.wait(0.02)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def do_not_wait_for_the_disk(replace: Callable[[Any, str, Any], None] = setattr) -> None:
