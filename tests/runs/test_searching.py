@@ -1,8 +1,12 @@
 """Search in a run: filters, phrases, snippets, odd queries, and the stored copy of texts and metadata."""
 
 import json
+import os
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +15,10 @@ import polyseme
 from cli_runner import here
 from polyseme import InputError
 from polyseme.errors import ModelFileError
+from polyseme.runs import search_documents
+from polyseme.runs.documents import Texts
 from polyseme.runs.search_documents import DOCUMENTS_FILE, SearchDocuments
+from polyseme.runs.searching import INDEX_FILE
 
 COPYING = "Copying the texts for search, once for this run"
 HARD = "The hard drive of the server failed while copies were written"
@@ -261,3 +268,46 @@ def test_blocks_of_texts(run: polyseme.Run, tmp_path: Path, monkeypatch: pytest.
             [SearchDocuments(changed)[row] for row in range(48)]
     with pytest.raises(ValueError, match="days has another type or size"):
         SearchDocuments({**arrays, "days": arrays["days"][1:]})
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_an_update_compresses_new_texts_only_and_stores_what_a_new_index_has(
+    run: polyseme.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bool
+) -> None:
+    """Twice, so that a last block is extended that an update has written. A damaged copy is made again."""
+    monkeypatch.setattr("polyseme.runs.search_documents.TEXT_BLOCK", 500)
+    run = run.save(tmp_path / "run")
+    run.search("drive", 1)
+    names = (INDEX_FILE, DOCUMENTS_FILE)
+    whole: list[bool] = []
+
+    def write_blocks(texts: Any, *others: Any) -> Any:
+        whole.append(isinstance(texts, Texts))
+        return written(texts, *others)
+
+    written = search_documents._write_blocks
+    monkeypatch.setattr(search_documents, "_write_blocks", write_blocks)
+    for added in (["Ships are driven by the wind of the oceans"], [f"{HARD} {number}" for number in range(30)]):
+        if damage:
+            content = bytearray((run.path / DOCUMENTS_FILE).read_bytes())
+            content[-300] ^= 1
+            (run.path / DOCUMENTS_FILE).write_bytes(content)
+        whole.clear()
+        run = run.update(added)
+        assert whole == ([False, True] if damage else [False])
+        stored = [(run.path / name).read_bytes() for name in names]
+        for name in names:
+            (run.path / name).unlink()
+        assert run.search(f'"{added[-1]}"', 1)[0].snippet.text == added[-1]
+        assert [(run.path / name).read_bytes() for name in names] == stored
+
+
+def test_another_process_builds_the_same_files(run: polyseme.Run, tmp_path: Path) -> None:
+    """Also with another seed for the hashes of strings, and another number of threads."""
+    copies = [run.save(tmp_path / name) for name in ("here", "there")]
+    copies[0].search("drive", 1)
+    program = "import sys, polyseme; polyseme.open_run(sys.argv[1]).search('drive', 1)"
+    variables = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "3"}
+    subprocess.run([sys.executable, "-c", program, str(copies[1].path)], check=True, env=variables)
+    for name in (INDEX_FILE, DOCUMENTS_FILE):
+        assert (copies[0].path / name).read_bytes() == (copies[1].path / name).read_bytes()

@@ -20,6 +20,7 @@ from polyseme.core.shard import without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
+from polyseme.io.files import is_regular
 from polyseme.metrics.perplexity import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
@@ -39,10 +40,12 @@ from polyseme.runs.run import (
     reading_progress,
     take_counts,
 )
-from polyseme.runs.searching import INDEX_FILE, store_index
+from polyseme.runs.search_documents import DOCUMENTS_FILE as SEARCH_DOCUMENTS_FILE
+from polyseme.runs.searching import INDEX_FILE, EarlierTexts, store_index
 from polyseme.runs.write import (
     DOCUMENTS_SHOWN,
     RunDraft,
+    link_file,
     refresh_run,
     rewrite_run,
     timestamp,
@@ -92,6 +95,7 @@ def update_run(
             if refit:
                 run.model.check_refits()
             shards, duplicates = _append(run, draft, documents)
+            earlier = EarlierTexts(run.about["digest"], run.stored_texts.n_files)
             model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)
             entry = {"when": timestamp(), "inputs": reader.names, "refit": refit, "documents": documents.n_added}
@@ -106,11 +110,13 @@ def update_run(
             else:
                 _fold_in_levels(run, draft, shards)
             draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
+            if has_index and is_regular(run.path / SEARCH_DOCUMENTS_FILE):  # out of date, but most of it can be used
+                link_file(run.path / SEARCH_DOCUMENTS_FILE, draft.folder / SEARCH_DOCUMENTS_FILE)
             without_words, perplexity = _new_documents(model, shards, run.n_documents)
     except _NothingNew:
         return Updated(open_run(path) if like is None else like, documents.n_read, 0)
     if has_index:
-        store_index(draft.run.path, report, trust_pattern=trust_pattern)
+        store_index(draft.run.path, report, earlier=earlier, trust_pattern=trust_pattern)
     return Updated(draft.run, documents.n_read, documents.n_added, without_words, perplexity, interrupted)
 
 

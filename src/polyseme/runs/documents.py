@@ -418,7 +418,20 @@ class Texts:
 
     def parts(self) -> Iterator[list[str]]:
         """Iterate over the texts of each file."""
-        return read_texts([self._files.path(name) for name in self._names])
+        return self._parts(self._names)
+
+    @property
+    def n_files(self) -> int:
+        """Number of files."""
+        return len(self._names)
+
+    def after(self, n_files: int) -> Iterator[str]:
+        """Iterate over the texts after those of the first files."""
+        for part in self._parts(self._names[n_files:]):
+            yield from part
+
+    def _parts(self, names: Sequence[str]) -> Iterator[list[str]]:
+        return read_texts([self._files.path(name) for name in names])
 
 
 def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:

@@ -20,8 +20,9 @@ from __future__ import annotations
 import json
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ DOCUMENTS_FILE = "search_documents.safetensors"
 """File in the run folder that stores the copy."""
 TEXT_BLOCK = 1 << 16
 _ROWS_AT_ONCE = 1 << 16
+_BYTES_AT_ONCE = 1 << 22
 _LABELS_SHOWN = 8
 _FORMAT_VERSION = 2
 _METADATA_KEY = "polyseme_search_documents"
@@ -162,8 +164,12 @@ class SearchDocuments:
             raise ValueError(f"it has no {error}") from None
 
     @classmethod
-    def of_run(cls, run: Any) -> SearchDocuments:
-        """Read the documents of a run, one file at a time; the compressed texts are in a temporary file."""
+    def of_run(cls, run: Any, before: SearchDocuments | None = None, n_files: int = 0) -> SearchDocuments:
+        """Read the documents of a run, one file at a time; the compressed texts are in a temporary file.
+
+        before : the copy of an earlier state of the run, to which documents were added since. Its blocks are copied,
+        and only the texts after the first `n_files` files are read and compressed. The result is the same.
+        """
         from polyseme.runs.documents import Labels
 
         days: list[int] = []
@@ -189,7 +195,10 @@ class SearchDocuments:
         if not stored:
             return cls(arrays)
         with tempfile.TemporaryFile() as file:
-            found = _write_blocks(stored, file)
+            if before is not None and before.has_texts:
+                found = _write_blocks(stored.after(n_files), file, before)
+            else:
+                found = _write_blocks(stored, file)
             if len(found[0]) - 1 != len(days):
                 raise ModelFileError(
                     f"{run.path} is damaged: texts of documents are missing; restore it, or fit again."
@@ -200,6 +209,25 @@ class SearchDocuments:
             name: np.array(values, dtype=np.int64) for name, values in zip(_TEXT_ARRAYS[:-1], found, strict=True)
         }
         return cls({**arrays, _TEXT_ARRAYS[-1]: blocks})
+
+    def copy_full_blocks(self, file: Any) -> tuple[tuple[list[int], list[int], list[int]], list[str]]:
+        """Write the blocks to a file, except a last one that has room for more texts.
+
+        Returns the starts of texts, the first texts and the starts of these blocks, and the texts of the last one.
+        """
+        texts, firsts, starts = (np.asarray(self._arrays[name][:]) for name in _TEXT_ARRAYS[:-1])
+        blocks, n_blocks = self._arrays[_TEXT_ARRAYS[-1]], len(firsts) - 1
+        increase = all(places[0] == 0 and (np.diff(places) >= 0).all() for places in (texts, firsts, starts))
+        if not increase or firsts[-1] != self.n_documents or starts[-1] != len(blocks):
+            raise self._damage("the blocks do not have their places")
+        if n_blocks and texts[firsts[n_blocks]] - texts[firsts[n_blocks - 1]] < TEXT_BLOCK:
+            n_blocks -= 1
+        size = int(starts[n_blocks])
+        for start in range(0, size, _BYTES_AT_ONCE):
+            file.write(blocks[start : min(start + _BYTES_AT_ONCE, size)].data)
+        first = int(firsts[n_blocks])
+        places = texts[: first + 1].tolist(), firsts[: n_blocks + 1].tolist(), starts[: n_blocks + 1].tolist()
+        return places, [self[row] for row in range(first, self.n_documents)]
 
     def _damage(self, problem: str) -> ModelFileError:
         return ModelFileError(f"{DOCUMENTS_FILE} is damaged ({problem}): remove it.")
@@ -214,9 +242,17 @@ def _main_topics(doc_topic: Array) -> Array:
     return np.concatenate(parts).astype(np.int32)
 
 
-def _write_blocks(texts: Any, file: Any) -> tuple[list[int], list[int], list[int]]:
-    """Write compressed blocks of texts to a file, and return the starts of texts, first texts and starts of blocks."""
+def _write_blocks(
+    texts: Iterable[str], file: Any, before: SearchDocuments | None = None
+) -> tuple[list[int], list[int], list[int]]:
+    """Write compressed blocks of texts to a file, and return the starts of texts, first texts and starts of blocks.
+
+    before : the blocks of the texts before these, which are written first.
+    """
     text_starts, first_texts, block_starts = [0], [0], [0]
+    if before is not None:
+        (text_starts, first_texts, block_starts), rest = before.copy_full_blocks(file)
+        texts = chain(rest, texts)
     waiting: list[bytes] = []
     size = 0
 

@@ -8,7 +8,7 @@ list it: an index that is missing, damaged or of another state of the run is bui
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from numbers import Integral
@@ -142,14 +142,15 @@ def search_run(
     if results is None:
         with _scratch_folder(folder) as scratch:
             identity = read_about(folder)[0]["digest"]
-            index = _new_index(folder, scratch, report, trust_pattern=trust_pattern)
+            run = _open(folder, trust_pattern)
+            index = _new_index(run, scratch, report)
             _add_models(index, method, report)
             _store(index, folder, identity, report)
             documents = _stored_documents(folder, identity, report, trust_pattern=trust_pattern)
             try:
                 results = answer(index, documents)
             except ModelFileError:  # the index is new, so the copy of the texts is damaged
-                results = answer(index, _new_documents(folder, identity, report, trust_pattern=trust_pattern))
+                results = answer(index, _new_documents(run, identity, report))
     return results
 
 
@@ -184,13 +185,28 @@ def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Resul
     return replace(results, hits=tuple(hits))
 
 
-def store_index(folder: Path, report: Reporter, *, trust_pattern: bool = False) -> None:
-    """Build the index of a run and the copy of its texts, and store them, so that the first search need not."""
+class EarlierTexts(NamedTuple):
+    """The texts of a run before documents were added."""
+
+    identity: str
+    """Digest of the run, which its copy of the texts has."""
+    n_files: int
+    """Files of texts."""
+
+
+def store_index(
+    folder: Path, report: Reporter, *, earlier: EarlierTexts | None = None, trust_pattern: bool = False
+) -> None:
+    """Build the index of a run and the copy of its texts, and store them, so that the first search need not.
+
+    earlier : the state of the run whose copy of the texts is in the folder. Its compressed blocks are used again.
+    """
     identity = read_about(folder)[0]["digest"]
+    run = _open(folder, trust_pattern)
     with _scratch_folder(folder) as scratch:
-        index = _new_index(folder, scratch, report, trust_pattern=trust_pattern)
+        index = _new_index(run, scratch, report)
         _store(index, folder, identity, report)
-    _new_documents(folder, identity, report, trust_pattern=trust_pattern)
+    _new_documents(run, identity, report, earlier)
 
 
 @contextmanager
@@ -257,14 +273,22 @@ def _topic_number(topic: int | str, names: Mapping[int, str], n_topics: int) -> 
     raise InputError(f"topic=: no topic has the name {topic!r}{known}.")
 
 
-def _new_documents(folder: Path, identity: str, report: Reporter, *, trust_pattern: bool) -> SearchDocuments:
-    """Return a new copy of what a search needs of the documents, and store it in the run."""
+def _open(folder: Path, trust_pattern: bool) -> Run:
     from polyseme.runs import open_run
 
-    run = open_run(folder, trust_pattern=trust_pattern)
+    return open_run(folder, trust_pattern=trust_pattern)
+
+
+def _new_documents(run: Run, identity: str, report: Reporter, earlier: EarlierTexts | None = None) -> SearchDocuments:
+    """Return a new copy of what a search needs of the documents, and store it in the run."""
+    path, documents = run.path / DOCUMENTS_FILE, None
     with report.stage("Copying the texts for search, once for this run"):
-        documents = SearchDocuments.of_run(run)
-    _write(lambda: documents.save(folder / DOCUMENTS_FILE, identity), "The texts", report)
+        if earlier is not None:
+            with suppress(OSError, ValueError, ModelFileError):  # missing, damaged or of another state
+                documents = SearchDocuments.of_run(run, SearchDocuments.load(path, earlier.identity), earlier.n_files)
+        if documents is None:
+            documents = SearchDocuments.of_run(run)
+    _write(lambda: documents.save(path, identity), "The texts", report)
     return documents
 
 
@@ -273,29 +297,32 @@ def _stored_documents(folder: Path, identity: str, report: Reporter, *, trust_pa
     try:
         return SearchDocuments.load(folder / DOCUMENTS_FILE, identity)
     except (OSError, ValueError, ModelFileError):
-        return _new_documents(folder, identity, report, trust_pattern=trust_pattern)
+        return _new_documents(_open(folder, trust_pattern), identity, report)
 
 
-def _new_index(folder: Path, scratch: Path, report: Reporter, *, trust_pattern: bool) -> SearchIndex:
-    """Return a new index of a run's documents, with its model. This is the only part that opens the whole run.
+def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
+    """Return a new index of a run's documents, with its model.
 
     Counts are read from one shard at a time. The arrays of a large run are mapped from files in `scratch`.
     """
     from polyseme.retrieval import SearchIndex
     from polyseme.retrieval.queries import in_files, in_memory
-    from polyseme.runs import open_run
+    from polyseme.runs.documents import document_names, unique_ids
 
-    run = open_run(folder, trust_pattern=trust_pattern)
-    vocabulary, ids, titles = run.vocabulary, run.ids, run.names
-    excerpts = [text or "" for text in run.column("excerpt")]
+    vocabulary = run.vocabulary
+    rows = list(run.table.values("id", "source", "title", "excerpt"))
+    ids, sources, titles, excerpts = zip(*rows, strict=True) if rows else ((), (), (), ())
+    if len(ids) != run.n_documents:
+        raise ModelFileError(f"{run.path} is damaged: documents are missing; restore it, or fit again.")
     fitted, doc_topic = run.fitted, run.doc_topic
     try:
-        vectorizer: Any = _word_rules(run.files, trust_pattern=trust_pattern)
+        vectorizer: Any = _word_rules(run.files, trust_pattern=run.trust_pattern)
     except UnsupportedError:
         vectorizer = run.vectorizer
     with report.stage("Building the search index, once for this run"):  # after all that can be wrong with the run
         index = SearchIndex.of_parts(
-            run.shards, vocabulary, ids=ids, titles=titles, excerpts=excerpts, vectorizer=vectorizer,
+            run.shards, vocabulary, ids=unique_ids(list(ids), list(sources)), titles=document_names(titles, ids),
+            excerpts=[text or "" for text in excerpts], vectorizer=vectorizer,
             allocate=in_memory if run.fits_in_memory else in_files(scratch),
         )  # fmt: skip
         return index.set_model(fitted, doc_topic)

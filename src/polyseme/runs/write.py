@@ -164,12 +164,12 @@ class RunDraft:
             if name.partition("/")[0] in folders:
                 place = self.folder / name
                 place.parent.mkdir(parents=True, exist_ok=True)
-                _link(run.path / name, place)
+                link_file(run.path / name, place)
                 if name != _SHARDS_MANIFEST:  # which changes if shards are added
                     self.files.entries[name] = entry
         if SHARDS_FOLDER in folders:
             for name in run.shard_files:
-                _link(run.path / name, self.folder / name)
+                link_file(run.path / name, self.folder / name)
 
     def reuse_metadata(self, run: Run) -> None:
         """Take the metadata of the documents from another run."""
@@ -577,7 +577,8 @@ def topics_csv(run: Run) -> str:
     return text.getvalue()
 
 
-def _link(source: Path, place: Path) -> None:
+def link_file(source: Path, place: Path) -> None:
+    """Link a file, or copy it where links are not possible."""
     try:
         os.link(source, place, follow_symlinks=False)
     except OSError:
