@@ -200,7 +200,7 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
     errors = np.array([row.behind_error for row in rows]) * perplexities
     ax.errorbar(
         numbers, perplexities, yerr=errors, marker="o", markersize=4, linewidth=1, capsize=3, color="tab:blue",
-        label="held-out perplexity (bars: one standard error\nof the difference to the best number)",
+        label="held-out perplexity (left; bars: one standard\nerror of the difference to the best number)",
     )  # fmt: skip
     ax.axhline(selection.unigram_perplexity, color="gray", linestyle=":", label="without topics (unigram)")
     chosen = selection.chosen_to_predict
@@ -210,8 +210,6 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
     if selection.reading is not None and selection.reading.rows:
         right = _plot_agreement(selection.reading, ax)
         handles, labels = (a + b for a, b in zip((handles, labels), right.get_legend_handles_labels(), strict=True))
-        ax.set_zorder(right.get_zorder() + 1)  # the legend is above both curves
-        ax.patch.set_visible(False)
     tried = [row.n_topics for row in selection.rows]
     if max(tried) > 4 * min(tried):
         ax.set_xscale("log")
@@ -220,7 +218,8 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
         ax.minorticks_off()
     ax.set_xlabel("number of topics")
     ax.set_ylabel("completion perplexity")
-    ax.legend(handles, labels, fontsize=8)
+    # above the plot, because two curves leave no corner that is always empty
+    ax.legend(handles, labels, fontsize=8, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return ax
 
 
@@ -230,13 +229,13 @@ def _plot_agreement(reading: ReadingChoice, ax: Any) -> Any:
     right.errorbar(
         [row.n_topics for row in reading.rows], [row.agreement for row in reading.rows],
         yerr=[row.agreement_error for row in reading.rows], marker="s", markersize=4, linewidth=1, capsize=3,
-        color="tab:orange", label="agreement of fits (right axis)",
+        color="tab:orange", label="agreement of fits (right)",
     )  # fmt: skip
     for row in reading.rows:
         if row.n_topics == reading.chosen:
             _mark(right, row.n_topics, row.agreement, f"to read: {row.n_topics}", "tab:orange")
     right.set_ylabel("agreement about the topics of documents")
-    right.set_ylim(0, 1)
+    right.set_ylim(0, 1.05)
     return right
 
 

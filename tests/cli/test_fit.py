@@ -318,6 +318,21 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
     assert open_run(folder / "out").about["selection"]["n_topics"] == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "n_topics", "why"),
+    [
+        ({"seeds": {"Fruit": ["plums"], "Metal": ["iron"], "Mine": ["zinc"]}}, 3, "seeds= names as many"),
+        ({"model": "hierarchical", "depth": 2}, 4, "depth=2 needs as many"),
+        ({"model": "hierarchical"}, 2, None),
+    ],
+)
+def test_options_that_need_more_topics_raise_the_number(options: Any, n_topics: int, why: str | None) -> None:
+    selection = polyseme.fit(TEXTS, max_df=1.0, max_iter=3, page=False, **options).about["selection"]
+    assert selection["n_topics"] == n_topics
+    reason = "Number of topics: 2, because 2 different documents are too few to compare fits on parts of them."
+    assert selection["reason"] == reason + (f" The number of topics is {n_topics}, because {why}." if why else "")
+
+
 def test_equal_documents_get_one_topic(tmp_path: Path) -> None:
     (tmp_path / "same.txt").write_text("\n".join([FRUIT] * 25), encoding="utf-8")
     result = run("fit", "same.txt", "--max-df", "1", cwd=tmp_path)

@@ -488,7 +488,7 @@ def _with_progress(texts: Texts, n_documents: int, update: Any) -> Iterator[str]
 def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
     """Return the number of topics and, if it was chosen here, how."""
     run, n_topics, seed = draft.run, settings.fitting["n_topics"], settings.fitting["random_state"]
-    n_documents, least = run.n_documents, len(settings.fitting["seeds"] or ())
+    n_documents = run.n_documents
     if settings.fitting["model"] == LABELS_MODEL:
         labels = draft.labels()
         n_topics = max(n_topics or 0, n_label_topics(labels))
@@ -504,9 +504,11 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
     choice = choose_n_topics(counts, draft.report, seed)
     if len(rows) < n_documents:
         choice["reason"] += f" Chosen with {len(rows):,} of {n_documents:,} documents, drawn at random."
-    if choice["n_topics"] < least:
-        choice["n_topics"] = least
-        choice["reason"] += f" The number of topics is {least}, because seeds= names as many."
+    seeds, depth = settings.fitting["seeds"], settings.fitting["depth"]
+    for least, why in ((len(seeds or ()), "seeds= names as many"), (2 ** (depth or 0), f"depth={depth} needs as many")):
+        if choice["n_topics"] < least:
+            choice["n_topics"] = least
+            choice["reason"] += f" The number of topics is {least}, because {why}."
     draft.report.note(f"{choice['reason']} (n_topics= sets another number.)")
     return choice
 
