@@ -85,6 +85,7 @@ BENCHMARKS = {
     "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
     "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1 --documents 2000", ""),
+    "names": Benchmark("Names of topics", "--corpora docstrings --quick", ""),
     "hierarchy": Benchmark("Hierarchical topics", "--speed-only", ""),
     "tensor": Benchmark("Three-way counts", "--largest 200000", ""),
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),

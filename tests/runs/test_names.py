@@ -45,6 +45,23 @@ def test_a_name_leads_with_a_phrase_of_the_topic(run: polyseme.Run) -> None:
     assert run.search("drive", topic=names[0].upper()).hits
 
 
+def test_plots_of_a_run_have_names(run: polyseme.Run) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from polyseme.plots import plot_map, plot_topics
+
+    run.about = {**run.about, "topic_names": {"0": "Cost in $"}, "hidden_words": ["monitor", "budget"]}
+    figure, ax = plot_topics(run, n_words=3), plot_map(run)
+    labels = {label.get_text() for panel in figure.axes for label in panel.get_yticklabels()}
+    assert labels == {word for words in run.topic_words(3) for word in words}
+    assert sorted(panel.get_title().split("   ")[0] for panel in figure.axes) == [
+        r"0 Cost in \$",
+        f"1 {run.topic_titles[1]}",
+    ]
+    assert [text.get_text() for text in ax.texts] == [r"0 Cost in \$", f"1 {run.topic_titles[1].split(', ')[0]}"]
+    matplotlib.pyplot.close("all")
+
+
 def test_names_are_read_not_made_again(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyseme.text.vectorizer.find_topic_phrases", lambda *_: pytest.fail("the texts were read"))
     opened = polyseme.open_run(run.path)
