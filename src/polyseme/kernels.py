@@ -23,6 +23,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
@@ -657,9 +658,9 @@ def padded_width(n_columns: int) -> int:
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Return an uninitialized array that starts at a cache line, so that a padded row touches as few as possible."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + _CACHE_LINE, dtype=np.uint8)
-    start = -memory.ctypes.data % _CACHE_LINE
+    start = -memory.__array_interface__["data"][0] % _CACHE_LINE  # many times as fast as memory.ctypes.data
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
