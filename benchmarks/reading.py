@@ -1,4 +1,4 @@
-"""Topics that people can read: their number.
+"""Topics that people can read: their number, and finer levels below them.
 
 number      the number of topics that `reading_n_topics` chooses for 20 Newsgroups, AP, docstrings and an Italian dump,
             three seeds each, and NMI and AMI of the largest topics of documents with labels, where there are any, as a
@@ -7,8 +7,13 @@ number      the number of topics that `reading_n_topics` chooses for 20 Newsgrou
 planted     how often the number of corpora drawn from 5, 10 and 20 topics is found
 unigrams    how often corpora drawn from one distribution are called unstructured
 cost        time of the choice, beside that of a fit with 100 topics to all documents
+levels      finer levels below 10 topics of 20 Newsgroups, three seeds: the share of the tokens of a topic that belong
+            to one topic of the level above (nesting), NMI of the largest topics with the labels, and completion
+            perplexity of a tenth of the documents that no fit has seen, beside direct fits; and the time of making the
+            levels, beside that of the fit
+whole       time of `polyseme fit` without -k on all documents of 20 Newsgroups, with the page
 
-    python benchmarks/reading.py [--parts number planted unigrams cost] [--quick]
+    python benchmarks/reading.py [--parts number planted unigrams cost levels whole] [--quick]
 
 The settings of the choice were made with these four corpora and with drawn corpora of other seeds (from 100 on).
 """
@@ -16,11 +21,13 @@ The settings of the choice were made with these four corpora and with drawn corp
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +35,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
+import polyseme
 from common import (
     AP,
     DATA,
@@ -43,6 +51,8 @@ from planted_topics import overlapping, separated
 from polyseme import PLSA
 from polyseme.datasets import docstrings, synthetic_corpus
 from polyseme.selection import reading_n_topics
+from polyseme.selection.cross_validation import document_folds, score_documents
+from polyseme.selection.levels import make_levels
 from polyseme.selection.reading import MAX_DOCUMENTS
 from polyseme.text import Vectorizer, read
 
@@ -193,11 +203,82 @@ def part_cost(quick: bool) -> None:
         report_figure(what, f"{choice / fit:.1f}, {choice:.0f} s", "at most 4, or 20 s")
 
 
+READING, DIRECT = 10, (20, 40, 80, 100)
+"""Number of topics of the reading level, and of the fits that levels are compared with."""
+
+
+def nmi(model: PLSA, labels: np.ndarray) -> float:
+    return float(normalized_mutual_info_score(labels, model.doc_topic_.argmax(axis=1)))
+
+
+def part_levels(quick: bool) -> None:
+    corpus = load_corpus("20 Newsgroups")
+    X, labels = corpus.sample(2 * QUICK_DOCUMENTS if quick else corpus.counts.shape[0], 0)
+    fold = document_folds(X.shape[0], 10, seed=1)[0]
+    training, held_out, labels = X[fold.train], X[fold.test], labels[fold.train]
+    nesting: dict[int, list[float]] = {}
+    gains: dict[int, list[float]] = {}
+    behind, ratios = [], []
+    for seed in range(1 if quick else 3):
+        started = time.process_time()
+        reading = PLSA(READING, random_state=seed, n_jobs=THREADS).fit(training)
+        fitted = time.process_time() - started
+        started = time.process_time()
+        rows = np.arange(training.shape[0])
+        levels = list(make_levels(reading, training, rows, training, random_state=seed))
+        ratios.append((time.process_time() - started) / fitted)
+        found = {level.model.n_components: level for level in levels}
+        perplexities = {}
+        for n_topics in sorted({*DIRECT, *found}):
+            line = f"seed {seed}, {n_topics:3d} topics:"
+            if n_topics in found:
+                level = found[n_topics]
+                nested = float((level.nesting * level.model.topic_weights_).sum())
+                of_level, finest = nmi(level.model, labels), score_documents(level.model, held_out).perplexity
+                line += f" level NMI {of_level:.3f}, perplexity {finest:.1f}, nesting {nested:.3f};"
+                nesting.setdefault(n_topics, []).append(nested)
+            if n_topics in DIRECT:
+                direct = PLSA(n_topics, random_state=seed, n_jobs=THREADS).fit(training)
+                perplexities[n_topics] = score_documents(direct, held_out).perplexity
+                line += f" direct NMI {nmi(direct, labels):.3f}, perplexity {perplexities[n_topics]:.1f}"
+                if n_topics in found:
+                    gains.setdefault(n_topics, []).append(of_level - nmi(direct, labels))
+            print(line, flush=True)
+        behind.append(finest / min(perplexities.values()) - 1)
+    what = f"20 Newsgroups, {READING} topics"
+    for n_topics, values in nesting.items():
+        wanted = "0.70" if n_topics in DIRECT else ""
+        report_figure(f"nesting of {n_topics} topics, {what}", f"{min(values):.2f}", wanted)
+    for n_topics in (40, 80):
+        if n_topics in gains:
+            gain = min(gains[n_topics])
+            report_figure(
+                f"NMI of the level of {n_topics} topics less that of a direct fit, {what}", f"{gain:+.3f}", "0"
+            )
+    report_figure(
+        f"completion perplexity of the finest level beside the best direct fit, {what}", f"{max(behind):+.1%}", "+1%"
+    )
+    report_figure(f"CPU time of making all levels, times that of the fit, {what}", f"{max(ratios):.1f}")
+
+
+def part_whole(quick: bool) -> None:
+    rows = load_lines(NEWS_TEXTS)[:: 6 if quick else 1]
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        run = polyseme.fit([row["text"] for row in rows], output=Path(folder) / "run")
+        seconds = time.perf_counter() - started
+        parts = ", ".join(f"{name} {value:.0f} s" for name, value in run.about["seconds"].items())
+        print(f"levels of {run.levels} topics; {parts}", flush=True)
+        report_figure(f"fit without -k on {len(rows):,} documents, with the page", f"{seconds:.0f} s", "180 s")
+
+
 PARTS: dict[str, Callable[[bool], None]] = {
     "number": part_number,
     "planted": part_planted,
     "unigrams": part_unigrams,
     "cost": part_cost,
+    "levels": part_levels,
+    "whole": part_whole,
 }
 
 

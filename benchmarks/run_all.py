@@ -90,7 +90,7 @@ BENCHMARKS = {
     "tensor": Benchmark("Three-way counts", "--largest 200000", ""),
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
-    "reading": Benchmark("Topics to read", "--parts planted unigrams --quick", ""),
+    "reading": Benchmark("Topics to read", "--parts planted unigrams levels --quick", ""),
     "judging": Benchmark("Held-out scores and what is chosen by them", "--quick", ""),
     "overfitting": Benchmark(
         "Overfitting of plain and tempered EM",
