@@ -105,6 +105,8 @@ class TopicRow:
     """Labels with their shares of the topic, the largest first."""
     documents: list[str]
     """Names of its most typical documents."""
+    junk: str = ""
+    """Why it may be no subject, or ""."""
     coherence: float | None = None
     """NPMI of its first ten words in the documents of the run; None if not computed."""
     level: int = 0
@@ -153,6 +155,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
                 words=topic.words,
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
                 documents=[run.names[row] for row in found.documents[topic.id][:n_documents]],
+                junk=run.junk[topic.id].reason if topic.id in run.junk else "",
                 coherence=None if coherence is None else float(coherence[topic.id]),
                 level=len(topics),
                 parent=None if parents is None else int(parents.topics[topic.id]),
@@ -161,6 +164,14 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
             )
         )
     return rows
+
+
+def print_junk(run: Run, screen: Console, folder: str) -> None:
+    """Say which topics may be no subjects, and how to remove them."""
+    from polyseme.runs.junk import WORDS_REMOVED, junk_notes
+
+    for note in junk_notes(run.junk, run.topic_words(WORDS_REMOVED), folder) if run.junk else ():
+        screen.print(note, soft_wrap=True)
 
 
 def fit_summary(run: Run) -> str:

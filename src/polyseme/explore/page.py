@@ -288,6 +288,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "tree": [dict(node) for node in data.tree],
         "finer": [[dict(topic) for topic in topics] for topics in data.finer] if any(data.finer) else [],
         "inference": inference,
+        "junk": {str(topic): reason for topic, reason in data.junk.items()},
     }
     arrays = {
         "weights": view.topic_weights,

@@ -103,6 +103,8 @@ class PageData:
     groups : array of int or None, default=None
         Row of the first of the documents that are near-duplicates of each other, for each document; lists show one of
         them.
+    junk : mapping of int to str
+        Topics that may be no subjects, with the reason; lists show them last.
     """
 
     fitted: FittedTopics
@@ -130,6 +132,7 @@ class PageData:
     typical: TopicDocuments | None = None
     hidden: Sequence[int] = ()
     groups: Array | None = None
+    junk: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.fitted.topic_word.shape
@@ -345,6 +348,7 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
         titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
         texts=run.texts if texts else None, typical=run.typical, groups=run.groups,
+        junk={topic: mark.reason for topic, mark in run.junk.items()},
         title=str(about.get("title") or "Topics"),
     )  # fmt: skip
     selection = about.get("selection") or {}

@@ -277,6 +277,8 @@ class TopicTable(Sequence[Topic]):
         Topics by number, with the fields id, name, weight, fit and words.
     notes : tuple of str
         Remarks that are printed below the table.
+    last : frozenset of int
+        Topics that are printed after the others.
     columns : tuple of str
         Names of the columns.
     """
@@ -284,6 +286,8 @@ class TopicTable(Sequence[Topic]):
     rows: tuple[Topic, ...]
     notes: tuple[str, ...] = ()
     """Remarks that are printed below the table."""
+    last: frozenset[int] = frozenset()
+    """Topics that are printed after the others."""
 
     columns = Topic._fields
 
@@ -307,7 +311,7 @@ class TopicTable(Sequence[Topic]):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self.to_dict()[key]
-        return TopicTable(self.rows[key], self.notes) if isinstance(key, slice) else self.rows[key]
+        return TopicTable(self.rows[key], self.notes, self.last) if isinstance(key, slice) else self.rows[key]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns by name. The words of a topic are one string, separated by commas."""
@@ -351,7 +355,7 @@ class TopicTable(Sequence[Topic]):
         return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{notes}"
 
     def _by_weight(self) -> list[Topic]:
-        return sorted(self.rows, key=lambda row: -row.weight)
+        return sorted(self.rows, key=lambda row: (row.id in self.last, -row.weight))
 
 
 def words_of_model(

@@ -151,7 +151,7 @@ def changed_about(run: Run, shards: DiskCorpus) -> dict[str, Any]:
     """Return the fields of run.json for other documents or topics."""
     manifest = shards.manifest
     sizes = {"documents": manifest.documents, "tokens": int(manifest.tokens), "shards": len(manifest.shards)}
-    return {**{name: value for name, value in run.about.items() if name != "stability"}, **sizes}
+    return {**{name: value for name, value in run.about.items() if name not in ("junk", "stability")}, **sizes}
 
 
 def page_of(run: Run) -> str | None:
@@ -343,12 +343,19 @@ def edit_run(
         about |= {
             **names,
             "model": {**about["model"], "n_topics": len(origin)},
+            **({} if refit else {"junk": _kept_marks(run, origin)}),
             "banned_words": sorted({*run.banned_words, *(hidden if refit else ())}),
             "hidden_words": [] if refit else hidden,
             "edits": [*run.about.get("edits", []), entry],
         }
         draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
     return Edited(draft.run, interrupted)
+
+
+def _kept_marks(run: Run, origin: list[list[int]]) -> dict[str, Any]:
+    """Return the marks of topics that are no subjects after topics were merged or deleted."""
+    marks = ((topic, run.junk.get(old[0])) for topic, old in enumerate(origin) if len(old) == 1)
+    return {str(topic): mark._asdict() for topic, mark in marks if mark is not None}
 
 
 def _rename_finer(level: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> None:

@@ -27,6 +27,7 @@ from polyseme.metrics.words import fitted_topics
 from polyseme.progress import Reporter, pluralize
 from polyseme.runs.documents import Texts, read_texts, write_vectorizer
 from polyseme.runs.folder import CHECKPOINT_FOLDER
+from polyseme.runs.junk import SAMPLE, TokenSample
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
 from polyseme.runs.names import Namer, RunPhrases, check_namer
 from polyseme.runs.run import (
@@ -393,6 +394,8 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
     draft.know(vectorizer=vectorizer)
     if recorder.texts is not None:
         draft.know(phrases=RunPhrases.of(vectorizer, np.arange(len(recorder.texts)), recorder.texts))
+        rows = sample_rows(len(recorder.texts), SAMPLE, 0)
+        draft.know(token_sample=TokenSample.of(vectorizer, rows, [recorder.texts[row] for row in rows]))
         recorder.texts = None
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
         draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")

@@ -219,6 +219,7 @@ _LEVEL = object_with(
 _LEVELS = Check(
     lambda value: mapping_to(_LEVEL).holds(value) and all(map(_is_level, value)), "an object from numbers to levels"
 )
+_MARK = object_with({"kind": one_of("place", "repeated", "copies", "few"), "reason": TEXT}, required=("kind", "reason"))
 RUN_FIELDS = {
     "written": TEXT,
     "versions": mapping_to(TEXT),
@@ -251,6 +252,9 @@ RUN_FIELDS = {
     "topic_names": _TOPIC_NAMES,
     "automatic_names": list_of(TEXT),
     "levels": _LEVELS,
+    "junk": Check(
+        lambda value: mapping_to(_MARK).holds(value) and all(map(_is_topic, value)), "an object from topics to reasons"
+    ),
     "stability": list_of(_NUMBER),
     "banned_words": list_of(TEXT),
     "hidden_words": list_of(TEXT),

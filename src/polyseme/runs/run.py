@@ -50,6 +50,7 @@ from polyseme.runs.documents import (
     unique_ids,
 )
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
+from polyseme.runs.junk import SAMPLE, WORDS_REMOVED, Mark, TokenSample, junk_notes
 from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt, word_names
 from polyseme.text.readers.inputs import REMARKS
 from polyseme.text.readers.reader import Reader, open_source
@@ -345,6 +346,19 @@ class Run:
         return RunPhrases.of(self.vectorizer, rows, stored.some(rows if self.rows is None else self.rows[rows]))
 
     @cached_property
+    def token_sample(self) -> TokenSample:
+        """The words of some documents in their order; none without texts."""
+        stored = self.stored_texts
+        rows = sample_rows(self.n_documents if stored else 0, SAMPLE, 0)
+        return TokenSample.of(self.vectorizer, rows, stored.some(rows if self.rows is None else self.rows[rows]))
+
+    @property
+    def junk(self) -> dict[int, Mark]:
+        """Topics that are no subjects, such as mail headers and boilerplate, with the reason; listed last."""
+        found = self.about.get("junk", {}) if self.reading is None else {}
+        return {int(topic): Mark(mark["kind"], mark["reason"]) for topic, mark in found.items()}
+
+    @cached_property
     def word_amounts(self) -> WordAmounts:
         """Amounts of words in topics, by which the words of topics are ranked, without hidden words."""
         return without_columns(word_amounts(self.model), self.hidden_columns)
@@ -500,7 +514,8 @@ class Run:
         """
         words = self.topic_words(n_words)
         rows = zip(self.topic_titles, self.fitted.topic_weights.tolist(), self.typical.fit.tolist(), words, strict=True)
-        return TopicTable(tuple(Topic(k, *row) for k, row in enumerate(rows)))
+        notes = junk_notes(self.junk, self.topic_words(WORDS_REMOVED)) if self.junk else []
+        return TopicTable(tuple(Topic(k, *row) for k, row in enumerate(rows)), tuple(notes), frozenset(self.junk))
 
     def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
         """Return the topic weights of new documents. The run does not change.
@@ -963,7 +978,7 @@ _OF_THE_DOCUMENTS = (
     "phrases",
 )  # fmt: skip
 """Cached properties of a Run that are the same at every level."""
-_OF_THE_READING_LEVEL = ("levels", "selection", "stability", "iterations", "converged", "interrupted")
+_OF_THE_READING_LEVEL = ("junk", "levels", "selection", "stability", "iterations", "converged", "interrupted")
 """Fields of run.json that a run at a finer level does not have."""
 
 

@@ -60,6 +60,7 @@ from polyseme.runs.folder import (
     run_lock,
     write_sealed,
 )
+from polyseme.runs.junk import junk_topics
 from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names
 from polyseme.runs.run import (
     LEVELS_FOLDER,
@@ -254,6 +255,10 @@ class RunDraft:
         if DOCUMENTS_FILE not in {name.partition("/")[0] for name in self.files.entries}:
             self._write_documents()
             self._record_files()
+        if "junk" not in self.run.about:
+            with self.report.stage("Looking for topics that are no subjects"):
+                found = junk_topics(self.run)
+            self.run.about["junk"] = {str(topic): mark._asdict() for topic, mark in found.items()}
         for n_topics in self.run.levels:
             level = self.run.level(n_topics)
             name = TOPICS_FILE if level.reading is None else level_table(n_topics)
@@ -542,9 +547,9 @@ def escape_formula(cell: str) -> str:
 
 
 def topics_in_order(run: Run) -> list[int]:
-    """Return the topics by weight; those of a finer level by the order of their parents first."""
+    """Return the topics by weight, those that are no subjects last; at a finer level by the order of their parents."""
     weights = run.fitted.topic_weights
-    order = [int(topic) for topic in largest(weights, len(weights))]
+    order = sorted((int(topic) for topic in largest(weights, len(weights))), key=lambda topic: topic in run.junk)
     if run.parents is None:
         return order
     above = topics_in_order(run.level(run.parents.level))
@@ -556,19 +561,21 @@ def topics_in_order(run: Run) -> list[int]:
 def topics_csv(run: Run) -> str:
     """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
 
+    `junk` is the reason why a topic may be no subject; these topics are last.
+
     The table of a finer level also has the topic of the level above, its title, and its share of the topic's tokens.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     above = ["parent", "parent_title", "parent_share"] if run.parents is not None else []
-    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", *above])
+    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "junk", *above])
     weights, words, names = run.fitted.topic_weights, run.topic_words(WORDS_SHOWN), run.topic_titles
     for topic in topics_in_order(run):
         documents = "; ".join(run.names[row] for row in run.typical.documents[topic][:DOCUMENTS_SHOWN])
         numbers = (f"{weights[topic]:.6f}", f"{run.typical.fit[topic]:.6f}")
         texts = names[topic], " ".join(words[topic]), documents
         name, shown, best = map(escape_formula, texts)
-        row = [topic, name, *numbers, shown, best]
+        row = [topic, name, *numbers, shown, best, run.junk[topic].reason if topic in run.junk else ""]
         if run.parents is not None:
             parent = int(run.parents.topics[topic])
             title = escape_formula(run.level(run.parents.level).topic_titles[parent])

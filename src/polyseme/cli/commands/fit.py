@@ -13,6 +13,7 @@ from polyseme.cli.console import (
     exit_if_interrupted,
     fit_summary,
     levels_note,
+    print_junk,
     print_topics,
     screen_reporter,
     topic_rows,
@@ -183,6 +184,7 @@ def fit(
     screen = Console()
     if not quiet:
         print_topics(topic_rows(run), screen, folder)
+        print_junk(run, screen, str(folder))
         screen.print(fit_summary(run))
         if note := levels_note(run, folder):
             screen.print(note, soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import levels_note, print_data, print_json, topic_rows, topic_table
+from polyseme.cli.console import levels_note, print_data, print_json, print_junk, topic_rows, topic_table
 from polyseme.errors import InputError
 from polyseme.terminal import Console
 
@@ -63,6 +63,7 @@ def topics(
     else:
         screen = Console()
         screen.print(topic_table(rows))
+        print_junk(opened, screen, run)
         if note := levels_note(opened, run):
             screen.print(note, soft_wrap=True)
 

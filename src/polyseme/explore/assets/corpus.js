@@ -11,7 +11,8 @@ async function loadModel() {
   const starts = startsOf(fromVarints(core.topics_of_word, core.n_words));
   const values = Float64Array.from(core.word_logs, (code) => Math.exp(-code * core.log_step));
   const byWord = sparse(starts, core.word_topics, values);
-  const order = Array.from(core.weights.keys()).sort((a, b) => core.weights[b] - core.weights[a] || a - b);
+  const order = Array.from(core.weights.keys())
+    .sort((a, b) => (a in core.junk) - (b in core.junk) || core.weights[b] - core.weights[a] || a - b); // what is no subject is last
   const rank = new Uint32Array(K);
   order.forEach((topic, place) => (rank[topic] = place));
   model = { ...core, K, byWord, byTopic: transposed(byWord, K), order, rank };

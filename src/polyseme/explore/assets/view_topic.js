@@ -10,8 +10,9 @@ function viewTopic(argument, settings) {
   return [
     h("div.title", {},
       h("h1", {}, chip(topic), " ", topicName(topic)),
-      h("p.lead", {}, `${percent(model.weights[topic])} of all words, the ${ordinal(place + 1)} of ${model.K}`,
+      h("p.lead", {}, `${percent(model.weights[topic])} of all words${topic in model.junk ? "" : `, the ${ordinal(place + 1)} of ${model.K}`}`,
         measures.map(({ name, values, shown }) => `; ${name} ${shown(values[topic])}`), "."),
+      model.junk[topic] && h("p.note", {}, `May be no subject: ${model.junk[topic]}.`),
       h("p.pager", {}, h("a", { href: topicAddress(beside(-1)) }, "← heavier"), h("a", { href: topicAddress(beside(1)) }, "lighter →"))),
     h("div.columns", {},
       words,

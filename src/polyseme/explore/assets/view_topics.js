@@ -18,7 +18,7 @@ function viewTopics(_, settings) {
   const sort = settings.sort === "topic" || measures.some(({ name }) => name === settings.sort) ? settings.sort : "weight";
   const upwards = settings.order === "up";
   const keys = sort === "topic" ? Array.from(model.weights.keys()) : measures.find(({ name }) => name === sort).values;
-  const topics = [...model.order].sort((a, b) => (upwards ? 1 : -1) * ((keys[a] ?? -Infinity) - (keys[b] ?? -Infinity)) || model.rank[a] - model.rank[b]);
+  const topics = [...model.order].sort((a, b) => (a in model.junk) - (b in model.junk) || (upwards ? 1 : -1) * ((keys[a] ?? -Infinity) - (keys[b] ?? -Infinity)) || model.rank[a] - model.rank[b]);
   const head = (name, description) => {
     const now = sort === name;
     const order = now ? (upwards ? "" : "up") : name === "topic" ? "up" : "";
@@ -29,7 +29,8 @@ function viewTopics(_, settings) {
   const table = h("table.topics", { role: "table" },
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "the model's own number"), measures.map(({ name, description }) => head(name, description)))),
     h("tbody", { role: "rowgroup" }, topics.map((topic) => h("tr", { role: "row" },
-      h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" "))),
+      h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" ")),
+        model.junk[topic] && h("span.quiet", {}, `May be no subject: ${model.junk[topic]}.`)),
       measures.map(({ values, shown, name }, i) => h("td.number", { role: "cell", data: { name } },
         h("span", {}, values[topic] === null ? "–" : shown(values[topic])),
         i < 2 && meter(values[topic] / tops[i], colorOf(topic))))))));

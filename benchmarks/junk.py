@@ -1,0 +1,124 @@
+"""Near-duplicates and junk topics on real corpora: what is found, and what it costs.
+
+    python benchmarks/junk.py [--corpora news docstrings italian ap] [--topics 20 40]
+
+News: 20 Newsgroups in POLYSEME_DATA, with the similarity of near-duplicates and how many of the pairs are replies that
+quote a text; docstrings: 5,000 of the installed packages; italian: a dump of Wikipedia; ap: counts only, for
+which the number of documents of a topic is the one measure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import polyseme
+from polyseme.datasets import docstrings
+from polyseme.runs.junk import MAX_FEW, effective_documents, junk_topics, token_shares
+from polyseme.text import Vectorizer
+from polyseme.text.duplicates import NearDuplicates
+
+DATA = Path(os.environ.get("POLYSEME_DATA", "../shared/data"))
+QUOTE = re.compile(r"\s*((?:[>|:#}]\s?)*)")
+N_DOCSTRINGS = 5000
+
+
+def news() -> list[str]:
+    with gzip.open(DATA / "text/news20.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def some_docstrings() -> list[str]:
+    texts = list(docstrings().texts)
+    return [texts[row] for row in np.random.default_rng(0).permutation(len(texts))[:N_DOCSTRINGS]]
+
+
+SOURCES: dict[str, Any] = {
+    "news": news, "docstrings": some_docstrings, "italian": lambda: str(DATA / "wiki/itwiki_small.xml.bz2"),
+}  # fmt: skip
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"[^\W_]+", text.lower())
+    return {tuple(words[i : i + 3]) for i in range(len(words) - 2)} or {tuple(words)}
+
+
+def quotes(text: str) -> float:
+    """Return the mean number of quotation marks before a line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    marks = (QUOTE.match(line) for line in lines)
+    return sum(len(found[1].replace(" ", "")) for found in marks if found) / max(1, len(lines))
+
+
+def compare_duplicates(texts: list[str]) -> None:
+    """Print the similarity of near-duplicates, and the share of counting time that it takes to find them."""
+    started = time.process_time()
+    with NearDuplicates() as finder:
+        found = [finder.add(text) for text in texts]
+        compared = finder.n_compared
+    seconds = time.process_time() - started
+    started = time.process_time()
+    Vectorizer(language="english", min_df=2, max_df=0.5, n_jobs=1).fit_transform(texts)
+    counting = time.process_time() - started
+    print(f"  {compared:,} pairs compared; {seconds:.2f} s, and {counting:.2f} s for counting on one thread")
+    table: dict[float, list[int]] = {}
+    for row, first in enumerate(found):
+        if first is not None:
+            a, b = shingles(texts[row]), shingles(texts[first])
+            bin_start = min(0.95, int(20 * len(a & b) / len(a | b)) / 20)
+            table.setdefault(bin_start, [0, 0])[abs(quotes(texts[row]) - quotes(texts[first])) > 0.5] += 1
+    for bin_start in sorted(table):
+        copies, replies = table[bin_start]
+        print(f"  similarity from {bin_start:.2f}: {copies} copies and revisions, {replies} replies that quote")
+
+
+def show_run(name: str, source: Any, n_topics: int) -> None:
+    run = polyseme.fit(source, n_topics, random_state=0, levels="none")
+    started = time.process_time()
+    junk_topics(run)
+    seconds = time.process_time() - started
+    shares = token_shares(run, run.token_sample)
+    documents = effective_documents(run.doc_topic, run.model.documents_.doc_weights)
+    print(f"{name}, {n_topics} topics: {run.duplicates['found']} of {run.n_documents:,} documents are near-duplicates")
+    words = run.topic_words(8)
+    for topic in range(n_topics):
+        mark = f"  <- {run.junk[topic].kind}" if topic in run.junk else ""
+        print(
+            f"  {topic:>3} place {shares.distance[topic]:.2f} (chance {shares.chance[topic]:.2f}) repeated "
+            f"{shares.repeated[topic]:.2f} documents {documents[topic]:7.1f}  {' '.join(words[topic])}{mark}"
+        )
+    print(f"  {len(run.junk)} marked; looking for them took {seconds:.1f} s of {run.about['seconds']['fitting']:.1f}")
+
+
+def show_counts(n_topics: int) -> None:
+    counts = sp.load_npz(DATA / "counts/ap_blei.npz").tocsr()
+    model = polyseme.PLSA(n_topics, random_state=0).fit(counts)
+    documents = effective_documents(model.doc_topic_, model.documents_.doc_weights)
+    few = int((documents < MAX_FEW * counts.shape[0] / n_topics).sum())
+    print(f"AP, {n_topics} topics: at least {documents.min():.1f} documents of a topic, {few} marked")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", nargs="+", choices=[*SOURCES, "ap"], default=[*SOURCES, "ap"])
+    parser.add_argument("--topics", nargs="+", type=int, default=[20, 40])
+    given = parser.parse_args()
+    for name in given.corpora:
+        source = None if name == "ap" else SOURCES[name]()
+        for n_topics in given.topics:
+            show_counts(n_topics) if name == "ap" else show_run(name, source, n_topics)
+        if name == "news":
+            compare_duplicates(source)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Topics that are no subjects: planted headers, boilerplate, copies and encoded files are marked, subjects are not."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polyseme
+from cli_runner import here
+from polyseme.errors import ModelFileError
+from polyseme.explore.page_data import run_page_data
+from polyseme.runs.junk import effective_documents
+
+SUBJECTS, LENGTH = 4, 60
+rng = np.random.default_rng(0)
+WORDS = [f"{first}{second}{third}word" for first in "abcdefghij" for second in "klmnopqrstuvwxyz" for third in "abcdef"]
+TOPICS = rng.dirichlet(np.full(len(WORDS), 0.1), SUBJECTS)
+JUNK = [f"junk{first}{second}" for first in "abcd" for second in "efghij"]
+
+
+def subjects(n_documents: int) -> list[list[str]]:
+    generator = np.random.default_rng(1)
+    mixtures = generator.dirichlet(np.full(SUBJECTS, 0.1), n_documents) @ TOPICS
+    return [[WORDS[word] for word in generator.choice(len(WORDS), LENGTH, p=row)] for row in mixtures]
+
+
+def nothing(texts: list[list[str]]) -> list[list[str]]:
+    return texts
+
+
+def headers(texts: list[list[str]]) -> list[list[str]]:
+    """Half of the documents begin with twelve of the words of a header, in any order."""
+    generator = np.random.default_rng(2)
+    return [[*generator.permutation(JUNK)[:12], *text] if number % 2 else text for number, text in enumerate(texts)]
+
+
+def boilerplate(texts: list[list[str]]) -> list[list[str]]:
+    """A passage of 24 words stands anywhere in every third document."""
+    generator = np.random.default_rng(3)
+    places = generator.integers(LENGTH, size=len(texts))
+    return [
+        text[:place] + JUNK + text[place:] if number % 3 == 0 else text
+        for number, (text, place) in enumerate(zip(texts, places, strict=True))
+    ]
+
+
+def scattered(texts: list[list[str]]) -> list[list[str]]:
+    """The same words are anywhere in every third document, in any order: a subject."""
+    generator = np.random.default_rng(4)
+    return [
+        [str(word) for word in generator.permutation([*text, *JUNK])] if number % 3 == 0 else text
+        for number, text in enumerate(texts)
+    ]
+
+
+def copies(texts: list[list[str]]) -> list[list[str]]:
+    """One document is repeated sixty times."""
+    return texts + [[*JUNK, *JUNK[::-1]]] * 60
+
+
+def encoded(texts: list[list[str]]) -> list[list[str]]:
+    """Two documents have thousands of words of their own."""
+    generator = np.random.default_rng(5)
+    return texts + [[str(word) for word in generator.choice(JUNK, 4000)] for _ in range(2)]
+
+
+def fitted(
+    plant: Callable[[list[list[str]]], list[list[str]]], n_documents: int = 500, **settings: object
+) -> polyseme.Run:
+    texts = [" ".join(text) for text in plant(subjects(n_documents))]
+    extra = 0 if plant is nothing else 1
+    return polyseme.fit(
+        texts, SUBJECTS + extra, language=None, max_df=1.0, random_state=0, max_iter=30, levels="none", **settings
+    )
+
+
+def junk_topic(run: polyseme.Run) -> int:
+    column = [run.vocabulary.index(word) for word in JUNK if word in run.vocabulary]
+    return int(run.model.components_[:, column].sum(axis=1).argmax())
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind"), [(headers, "place"), (boilerplate, "repeated"), (copies, "copies"), (encoded, "few")]
+)
+def test_planted_junk_is_marked_and_subjects_are_not(plant: Callable, kind: str) -> None:
+    run = fitted(plant)
+    assert {topic: mark.kind for topic, mark in run.junk.items()} == {junk_topic(run): kind}
+
+
+@pytest.mark.parametrize("plant", [nothing, scattered])
+def test_subjects_are_not_marked(plant: Callable) -> None:
+    assert fitted(plant).junk == {}
+    assert fitted(plant, 40).junk == {}
+
+
+def test_shards_and_a_run_without_texts_mark_the_same() -> None:
+    run = fitted(headers, shards=True, keep_texts=False)
+    assert [mark.kind for mark in run.junk.values()] == ["place"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> polyseme.Run:
+    return fitted(headers, output=tmp_path_factory.mktemp("junk") / "run")
+
+
+def test_marked_topics_are_listed_last_with_the_reason(run: polyseme.Run) -> None:
+    topic = junk_topic(run)
+    rows = list(csv.DictReader((run.path / "topics.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["topic"] for row in rows][-1] == str(topic)
+    assert [bool(row["junk"]) for row in rows] == [False] * SUBJECTS + [True]
+    assert [row.id for row in run.topics()] == list(range(SUBJECTS + 1))
+    printed = str(run.topics())
+    assert f"Topic {topic} may be no subject: its words stand at the same places" in printed
+    assert "To remove their words: run.edit(ban=['junk" in printed
+    shown = here("topics", str(run.path)).stdout
+    assert f"Topic {topic} may be no subject" in shown
+    assert f"polyseme edit {run.path} --ban junk" in shown
+    found = json.loads(here("topics", str(run.path), "--json").stdout)
+    assert [row["topic"] for row in found][-1] == topic
+    assert run_page_data(run).junk == {topic: run.junk[topic].reason}
+
+
+def test_edits_move_the_marks(run: polyseme.Run, tmp_path: Path) -> None:
+    topic = junk_topic(run)
+    first = 0 if topic else 1
+    saved = run.save(tmp_path / "copy")
+    deleted = saved.edit(delete=[first])
+    assert list(deleted.junk) == [topic - (first < topic)]
+    assert deleted.edit(delete=list(deleted.junk)).junk == {}
+
+
+def test_the_suggested_edit_removes_the_topic(run: polyseme.Run, tmp_path: Path) -> None:
+    words = [word for word in run.vocabulary if word.startswith("junk")]
+    assert run.save(tmp_path / "copy").edit(ban=words, refit=True).junk == {}
+
+
+def test_effective_documents() -> None:
+    weights = np.array([[1.0, 0.5], [1.0, 0.0], [1.0, 0.5]])
+    np.testing.assert_allclose(effective_documents(weights, np.full(3, 1 / 3)), [3, 2])
+
+
+@pytest.mark.parametrize(
+    "marks", [{"0": "no"}, {"x": {"kind": "few", "reason": ""}}, {"0": {"kind": "bad", "reason": ""}}]
+)
+def test_wrong_marks_are_refused(marks: dict, run: polyseme.Run, tmp_path: Path) -> None:
+    from polyseme.runs.folder import read_about, write_sealed
+
+    saved = run.save(tmp_path / "copy")
+    about, files = read_about(saved.path)
+    about.pop("digest", None)
+    write_sealed(saved.path / "run.json", {**about, "junk": marks, "files": files.to_json()})
+    with pytest.raises(ModelFileError, match="junk"):
+        polyseme.open_run(saved.path)
