@@ -30,7 +30,7 @@ function viewTopics(_, settings) {
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "the model's own number"), measures.map(({ name, description }) => head(name, description)))),
     h("tbody", { role: "rowgroup" }, topics.map((topic) => h("tr", { role: "row" },
       h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" ")),
-        model.junk[topic] && h("span.quiet", {}, `May be no subject: ${model.junk[topic]}.`)),
+        model.junk[topic] && h("span.words", {}, `May be no subject: ${model.junk[topic]}.`)),
       measures.map(({ values, shown, name }, i) => h("td.number", { role: "cell", data: { name } },
         h("span", {}, values[topic] === null ? "–" : shown(values[topic])),
         i < 2 && meter(values[topic] / tops[i], colorOf(topic))))))));
