@@ -298,7 +298,7 @@ def test_counting_checks_the_size_of_every_array():
     with pytest.raises(ValueError, match="differ in length"):
         sequences.join(*(np.zeros(n, dtype=np.int32) for n in (2, 1, 2)), 2)
     with pytest.raises(ValueError, match="do not fit the documents"):
-        sequences.write(np.zeros(4, dtype=np.int32), np.zeros(2, dtype=np.int64))
+        sequences.write(np.zeros(4, dtype=np.int32), np.zeros(2, dtype=np.int64), False)
     with pytest.raises(ValueError, match="name for each word"):
         sequences.count_into(counter, ["a", "b"], 2)
 

@@ -253,6 +253,11 @@ def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
     edited = open_run(large / "run")
     assert edited.model.doc_topic_.shape == (300, 2)
     assert edited.topic_names == {1: "Last"}
+    assert edited.hidden_words == [word]
+    assert any(part[:, [0]].nnz for part in edited.shards)
+    assert run("edit", "run", "--ban", word, "--refit", cwd=large).exit_code == 0
+    edited = open_run(large / "run")
+    assert (edited.hidden_words, edited.banned_words) == ([], [word])
     assert all(part[:, [0]].nnz == 0 for part in edited.shards)
     assert edited.about["tokens"] == sum(int(part.sum()) for part in edited.shards)
 

@@ -113,6 +113,7 @@ COMMAND = re.compile(rf"(?:python|pytest) ({SCRIPT})([^`]*)`")
 NAMED = re.compile(rf"`[^`]*(?:python |pytest|make |polyseme \w)[^`]*`|{SCRIPT}")
 SETTINGS = (
     "`Limits` bounds the cost",
+    "a topic is marked if its tokens",
     "The solver depends on the size of the data",
     "beat the unigram by three standard errors",
     "mean interpolated precision at 9",
