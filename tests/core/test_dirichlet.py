@@ -198,3 +198,15 @@ def test_other_topics_do_not_change_a_prior_that_is_learned_later():
     first, second = (PLSA(3, random_state=0).fit(TRAIN).fitted_ for _ in range(2))
     changed = replace(first, topic_word=np.roll(first.topic_word, 1, axis=1), word_documents=None)
     np.testing.assert_array_equal(changed.document_prior, second.document_prior)
+
+
+def test_a_topic_that_is_off_gets_no_weight_from_the_prior(model):
+    """The parameters of the other topics, and the learned prior itself, stay as they are."""
+    active = np.array([True, True, False, True, True])
+    changed = with_posterior(replace(model.fitted_, active=active))
+    prior = model.fitted_.document_prior
+    np.testing.assert_array_equal(changed.inference.alpha[active], prior[active])
+    assert prior[2] > 1e-3
+    weights = changed.fold_in(as_counts(drawn(20, 5, 8))).doc_topic
+    assert weights[:, 2].max() < 1e-5
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
