@@ -308,48 +308,54 @@ def edit_run(
     """Apply edits to a run; the edited run replaces it. At a finer `level` topics can be renamed."""
     if not (edits.to_dict() or refit):
         raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
-    if level is not None and open_run(path, trust_pattern=trust_pattern).level(level).reading is not None:
-        with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
-            _rename_finer(run.level(level), draft, edits, refit=refit)
-        return Edited(draft.run, interrupted=False)
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
-        origin = edits.origin(run.fitted.n_topics)
-        hidden = _hidden_words(run, edits.ban)
-        removed = columns_of(hidden, run.vocabulary) if refit else []
-        changes_topics = bool(edits.merge or edits.delete or removed)
-        if changes_topics:
-            run.model.check_edits_topics()
-        if refit:
-            run.model.check_refits()
-        draft.link(run, VECTORIZER_FILE, TEXTS_FOLDER)
-        draft.know(vectorizer=run.vectorizer)
-        interrupted = False
-        names = _names_after(run, edits, origin, hidden)
-        if changes_topics or refit:
-            shards = _shards_without(run, draft, removed)
-            model = run.model.with_edited_topics(origin, removed, shards) if changes_topics else run.model
-            if refit:
-                before = model
-                model, interrupted = refolded(model, shards, refit=True, report=report)
-                names = names_after_refit(names["topic_names"], before, model)
-            draft.save_model(model)
-            draft.reuse_metadata(run)
-            about = {**changed_about(run, shards), **_new_levels(run, draft, shards)}
+        if level is not None and run.level(level).reading is not None:
+            _rename_finer(run.level(level), draft, edits, refit=refit)
+            interrupted = False
         else:
-            draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, LEVELS_FOLDER, *run.model_files)
-            draft.know(model=run.model)
-            about = {**run.about, **_levels_after(run, hidden)}
-        entry = {"when": timestamp(), **edits.to_dict(), **({"refit": True} if refit else {})}
-        about |= {
-            **names,
-            "model": {**about["model"], "n_topics": len(origin)},
-            **({} if refit else {"junk": _kept_marks(run, origin)}),
-            "banned_words": sorted({*run.banned_words, *(hidden if refit else ())}),
-            "hidden_words": [] if refit else hidden,
-            "edits": [*run.about.get("edits", []), entry],
-        }
-        draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
+            interrupted = _edit_topics(run, draft, edits, refit=refit)
     return Edited(draft.run, interrupted)
+
+
+def _edit_topics(run: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> bool:
+    """Write a run again with edited topics of the reading level; return whether Ctrl-C stopped a refit."""
+    origin = edits.origin(run.fitted.n_topics)
+    hidden = _hidden_words(run, edits.ban)
+    removed = columns_of(hidden, run.vocabulary) if refit else []
+    changes_topics = bool(edits.merge or edits.delete or removed)
+    if changes_topics:
+        run.model.check_edits_topics()
+    if refit:
+        run.model.check_refits()
+    draft.link(run, VECTORIZER_FILE, TEXTS_FOLDER)
+    draft.know(vectorizer=run.vectorizer)
+    interrupted = False
+    names = _names_after(run, edits, origin, hidden)
+    if changes_topics or refit:
+        shards = _shards_without(run, draft, removed)
+        model = run.model.with_edited_topics(origin, removed, shards) if changes_topics else run.model
+        if refit:
+            before = model
+            model, interrupted = refolded(model, shards, refit=True, report=draft.report)
+            names = names_after_refit(names["topic_names"], before, model)
+        draft.save_model(model)
+        draft.reuse_metadata(run)
+        about = {**changed_about(run, shards), **_new_levels(run, draft, shards)}
+    else:
+        draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, LEVELS_FOLDER, *run.model_files)
+        draft.know(model=run.model)
+        about = {**run.about, **_levels_after(run, hidden)}
+    entry = {"when": timestamp(), **edits.to_dict(), **({"refit": True} if refit else {})}
+    about |= {
+        **names,
+        "model": {**about["model"], "n_topics": len(origin)},
+        **({} if refit else {"junk": _kept_marks(run, origin)}),
+        "banned_words": sorted({*run.banned_words, *(hidden if refit else ())}),
+        "hidden_words": [] if refit else hidden,
+        "edits": [*run.about.get("edits", []), entry],
+    }
+    draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
+    return interrupted
 
 
 def _kept_marks(run: Run, origin: list[list[int]]) -> dict[str, Any]:

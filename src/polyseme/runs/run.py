@@ -287,7 +287,7 @@ class Run:
         try:
             groups = groups_of(values)
         except ValueError as error:
-            raise ModelFileError(f"{self.path} is damaged: {error}; restore it, or fit again.") from None
+            raise self.damaged(str(error)) from None
         self._require(self.rows is not None or len(groups) == self.n_documents, _OTHER_DOCUMENTS)
         return groups if self.rows is None else groups_within(groups[self.rows])
 
@@ -966,9 +966,24 @@ class Run:
                 "use a sample of them (polyseme fit --sample, or Run.sample)."
             )
 
+    def damaged(self, problem: str) -> ModelFileError:
+        """Return the error to raise for a run whose files contradict each other.
+
+        Parameters
+        ----------
+        problem : str
+            What is wrong, as a part of a sentence.
+
+        Returns
+        -------
+        ModelFileError
+            The error, which names the folder and says what to do.
+        """
+        return ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
+
     def _require(self, condition: bool, problem: str) -> None:
         if not condition:
-            raise ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
+            raise self.damaged(problem)
 
 
 _OF_THE_FOLDER = ("path", "about", "files", "trust_pattern", "rows", "owner", "reading", "shards", "table")

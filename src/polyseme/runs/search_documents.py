@@ -190,7 +190,7 @@ class SearchDocuments:
             **string_arrays("label_names", labels.names),
         }
         if not len(days) == len(weights) == run.n_documents:
-            raise ModelFileError(f"{run.path} is damaged: documents are missing; restore it, or fit again.")
+            raise run.damaged("documents are missing")
         stored = run.stored_texts
         if not stored:
             return cls(arrays)
@@ -200,9 +200,7 @@ class SearchDocuments:
             else:
                 found = _write_blocks(stored, file)
             if len(found[0]) - 1 != len(days):
-                raise ModelFileError(
-                    f"{run.path} is damaged: texts of documents are missing; restore it, or fit again."
-                )
+                raise run.damaged("texts of documents are missing")
             size = found[-1][-1]
             blocks = np.memmap(file, dtype=np.uint8, mode="r", shape=(size,)) if size else np.empty(0, np.uint8)
         arrays |= {

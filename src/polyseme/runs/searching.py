@@ -313,7 +313,7 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
     rows = list(run.table.values("id", "source", "title", "excerpt"))
     ids, sources, titles, excerpts = zip(*rows, strict=True) if rows else ((), (), (), ())
     if len(ids) != run.n_documents:
-        raise ModelFileError(f"{run.path} is damaged: documents are missing; restore it, or fit again.")
+        raise run.damaged("documents are missing")
     fitted, doc_topic = run.fitted, run.doc_topic
     try:
         vectorizer: Any = _word_rules(run.files, trust_pattern=run.trust_pattern)

@@ -338,10 +338,6 @@ class _FirstIds:
         return frame.insert_column(after, pl.Series(DUPLICATE_OF, names, dtype=pl.String))
 
 
-def _damaged(run: Run, problem: str) -> ModelFileError:
-    return ModelFileError(f"{run.path} is damaged: {problem}; restore it, or fit again.")
-
-
 class DocumentRecorder:
     """Writes the metadata and the texts of documents while they are counted, and finds near-duplicates.
 
@@ -374,11 +370,11 @@ class DocumentRecorder:
         else:
             self.n_old_duplicates = len(found) - found.count(None)
             if len(found) != run.n_documents:
-                raise _damaged(run, "texts of documents are missing")
+                raise run.damaged("texts of documents are missing")
         for frame in run.table:
             rows = slice(start, start + len(frame))
             if rows.stop > run.n_documents:
-                raise _damaged(run, "its table has more documents than its shards")
+                raise run.damaged("its table has more documents than its shards")
             self._rows.add_frame(with_duplicate_rows(frame, None if found is None else found[rows]))
             start = rows.stop
 
