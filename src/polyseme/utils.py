@@ -1,4 +1,4 @@
-"""Checks of parameters and counts that estimators, solvers and functions share, and the number of threads.
+"""Checks of parameters and counts that estimators, solvers and functions share, the number of threads, and perplexity.
 
 Every `check_*` function takes the name of the parameter and its value, returns the value in its final type, and raises
 InputError with the name, the condition and the value if the condition does not hold. joblib, scikit-learn and
@@ -24,6 +24,12 @@ MAX_COUNT = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
 
 Within these limits, products and squares of counts and weights are finite.
 """
+
+
+def perplexity_of(log_probability: float, tokens: float = 1.0) -> float:
+    """Return exp(-log_probability / tokens); NaN without tokens, infinite beyond the largest float."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(-log_probability / tokens)) if tokens > 0 else float("nan")
 
 
 def check_integer(name: str, value: Any, *, least: int) -> int:

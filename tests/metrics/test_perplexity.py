@@ -12,7 +12,8 @@ import oracles
 from polyseme import PLSA, InputError
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.metrics import pool_reports, topic_fit
-from polyseme.metrics.perplexity import perplexity_of, score_tokens
+from polyseme.metrics.perplexity import score_tokens
+from polyseme.utils import perplexity_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -228,6 +229,7 @@ def test_completion_ignores_and_counts_unseen_words(model, unseen_words):
 def test_the_perplexity_of_no_tokens_is_nan(model):
     assert np.isnan(model.perplexity(np.zeros((2, 50))))
     assert np.isnan(perplexity_of(0.0, 0.0))
+    assert perplexity_of(-1e6) == np.inf  # without a warning, which is an error here
     report = model.completion_report(np.zeros((2, 50)))
     assert np.isnan(report.perplexity)
     assert (report.tokens, report.smoothed_share) == (0, 0)

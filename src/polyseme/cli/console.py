@@ -178,15 +178,18 @@ def fit_summary(run: Run) -> str:
     """Return two lines: sizes and time, and perplexities."""
     import numpy as np
 
+    from polyseme.utils import perplexity_of
+
     about, model = run.about, run.model
     sizes = ", ".join(pluralize(about[f"{noun}s"], noun) for noun in ("document", "word", "token"))
     duplicates = about["duplicates"]
     shared = f"; {pluralize(duplicates['found'], 'near-duplicate')}" if duplicates["found"] else ""
     shared += " left out" if shared and duplicates["mode"] == "drop" else ""
     p = model.unigram_[model.unigram_ > 0]
+    without_topics = perplexity_of((p * np.log(p)).sum())
     return (
         f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {about['seconds']['fitting']:.1f} seconds{shared}.\n"
-        f"Perplexity {np.exp(-model.log_likelihood_):.1f}; without topics {np.exp(-(p * np.log(p)).sum()):.1f}."
+        f"Perplexity {perplexity_of(model.log_likelihood_):.1f}; without topics {without_topics:.1f}."
     )
 
 

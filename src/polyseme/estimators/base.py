@@ -54,7 +54,7 @@ from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 from polyseme.solvers.base import FitEnd, FitStarts, SolverRun
 from polyseme.solvers.checkpoints import FitFolder
-from polyseme.utils import check_integer, check_range, check_share, effective_threads, word_names
+from polyseme.utils import check_integer, check_range, check_share, effective_threads, perplexity_of, word_names
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -698,7 +698,7 @@ class TopicEstimator(FittedDecomposition):
     @property
     def training_perplexity_(self) -> float:
         """Perplexity of the training documents, exp(-log_likelihood_)."""
-        return float(np.exp(-self.log_likelihood_))
+        return perplexity_of(self.log_likelihood_)
 
     @property
     def topic_doc_(self) -> Floats:

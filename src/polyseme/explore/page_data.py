@@ -37,7 +37,7 @@ from polyseme.metrics.words import (
 from polyseme.runs import Run
 from polyseme.runs.documents import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
-from polyseme.utils import check_range, checked_counts, effective_threads
+from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""
@@ -638,10 +638,10 @@ def _model_facts(model: Any, fitted: FittedTopics) -> dict[str, Any]:
         facts["iterations"] = int(model.n_iter_)
         facts["converged"] = bool(model.converged_)
     if "log_likelihood_" in results:
-        facts["training perplexity"] = float(np.exp(-model.log_likelihood_))
+        facts["training perplexity"] = perplexity_of(model.log_likelihood_)
     p = np.asarray(fitted.unigram, dtype=np.float64)
     p = p[p > 0]
-    facts["perplexity without topics"] = float(np.exp(-(p * np.log(p)).sum()))
+    facts["perplexity without topics"] = perplexity_of((p * np.log(p)).sum())
     return facts
 
 

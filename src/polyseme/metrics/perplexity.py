@@ -14,6 +14,7 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, inner
+from polyseme.utils import perplexity_of
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,6 @@ def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
         sum(report.unseen_tokens for report in reports),
         sum(report.tokens * report.smoothed_share for report in scored) / tokens if tokens > 0 else 0.0,
     )
-
-
-def perplexity_of(log_probability: float, tokens: float) -> float:
-    """Return exp(-log_probability / tokens); NaN without tokens."""
-    return float(np.exp(-log_probability / tokens)) if tokens > 0 else float("nan")
 
 
 def score_tokens(

@@ -47,7 +47,7 @@ from polyseme.text.duplicates import check_distinct, duplicates_note, n_distinct
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
-from polyseme.utils import check_integer, check_n_topics
+from polyseme.utils import check_integer, check_n_topics, perplexity_of
 
 T = TypeVar("T")
 
@@ -629,7 +629,7 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) 
 
 def perplexity_shown(entry: Mapping[str, float]) -> str:
     """Return the perplexity of an iteration for a progress bar; "" if the model has none."""
-    return f", perplexity {math.exp(-entry['log_likelihood']):.1f}" if "log_likelihood" in entry else ""
+    return f", perplexity {perplexity_of(entry['log_likelihood']):.1f}" if "log_likelihood" in entry else ""
 
 
 def _about(

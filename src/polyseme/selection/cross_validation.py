@@ -32,7 +32,7 @@ from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds
 from polyseme.metrics.words import fitted_topics
-from polyseme.utils import check_integer, check_share, effective_threads
+from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of
 
 COMPLETION, FOLDED_IN, MASKED = "completion", "folded in", "masked entries"
 KINDS = (COMPLETION, FOLDED_IN)
@@ -221,7 +221,7 @@ class DocumentScores:
     @property
     def perplexity(self) -> float:
         """Perplexity exp(-mean)."""
-        return float(np.exp(-self.mean))
+        return perplexity_of(self.mean)
 
     @property
     def perplexity_error(self) -> float:
@@ -231,7 +231,7 @@ class DocumentScores:
     @property
     def unigram_perplexity(self) -> float:
         """Perplexity of the same tokens under the unigram."""
-        return float(np.exp(-_mean_and_error(self.unigram_logs, self.tokens)[0]))
+        return perplexity_of(_mean_and_error(self.unigram_logs, self.tokens)[0])
 
     def gain_over(self, other: DocumentScores) -> tuple[float, float]:
         """Return the gain in mean log-probability over another model of the same tokens, and its standard error."""

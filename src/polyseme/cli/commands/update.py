@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import exp
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +50,7 @@ def update(
 
     from polyseme.runs.changes import update_run
     from polyseme.text.readers.reader import read
+    from polyseme.utils import perplexity_of
 
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
     done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern)
@@ -61,7 +61,7 @@ def update(
         screen.print(f"{pluralize(done.n_added, 'document')} added; {done.n_read - done.n_added:,} already in the run.")
         screen.print(
             f"Perplexity of the new documents: {done.perplexity:.1f}; of all documents: "
-            f"{exp(-done.run.model.log_likelihood_):.1f}."
+            f"{perplexity_of(done.run.model.log_likelihood_):.1f}."
         )
         if done.without_words > _UNKNOWN_SHARE * done.n_added:
             without = pluralize(done.without_words, "new document")
