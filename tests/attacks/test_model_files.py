@@ -11,7 +11,7 @@ import polyseme
 from polyseme import LDA, ModelFileError
 from polyseme.io import models
 from polyseme.io.arrays import digest_of, read_safetensors, write_safetensors
-from polyseme.io.checks import digest_of_file
+from polyseme.io.files import digest_of_file
 from sealed_files import rewrite_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -21,10 +21,10 @@ import polyseme
 from cli_runner import TEXTS, run, write_folder
 from polyseme import PLSA, HierarchicalPLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
-from polyseme.io import checks as untrusted
+from polyseme.io import files as untrusted
 from polyseme.io import parquet
 from polyseme.io.arrays import map_npy
-from polyseme.io.checks import FileManifest
+from polyseme.io.files import FileManifest
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import documents, open_run
 from polyseme.runs.documents import COLUMNS, VECTORIZER_FILE

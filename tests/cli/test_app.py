@@ -19,7 +19,7 @@ from polyseme.cli.commands import demo
 from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.datasets import TextCorpus
-from polyseme.io.checks import FileManifest
+from polyseme.io.files import FileManifest
 from polyseme.runs import Run
 
 SMALL_CORPUS = TextCorpus(

@@ -13,8 +13,8 @@ from sklearn.base import clone
 import polyseme
 from polyseme import LDA, NMF, PLSA, HierarchicalPLSA, InputError, ModelFileError, UnsupportedError
 from polyseme.data.disk import remove_unused
-from polyseme.io import checks
-from polyseme.io.checks import FileEntry, FileManifest
+from polyseme.io import files
+from polyseme.io.files import FileEntry, FileManifest
 from polyseme.priors import Decorrelation, Dirichlet
 from polyseme.scale import ShardError, write_shards
 from polyseme.solvers import SOLVERS, EarlyStopping, OnlineVariational
@@ -483,8 +483,8 @@ def test_a_file_of_rows_that_the_checkpoint_does_not_list_is_refused(tmp_path):
 
 def test_rows_that_are_stored_again_are_not_hashed_again(tmp_path, monkeypatch):
     """The step before the last one was the last step of the checkpoint before."""
-    hashed, digest = [], checks.file_digest
-    monkeypatch.setattr(checks, "file_digest", lambda file: hashed.append(file.name) or digest(file))
+    hashed, digest = [], files.file_digest
+    monkeypatch.setattr(files, "file_digest", lambda file: hashed.append(file.name) or digest(file))
     interrupted_on_shards(tmp_path, solver="em")
     rows = [name for name in map(str, hashed) if "theta-" in name]
     assert len(rows) > 10

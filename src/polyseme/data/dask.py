@@ -42,8 +42,7 @@ from polyseme.data.disk import (
 )
 from polyseme.errors import InputError, MissingExtraError, ShardError
 from polyseme.io.arrays import map_npy, npy_parts
-from polyseme.io.checks import FileEntry, FileManifest, write_with_digest
-from polyseme.io.files import write_atomically
+from polyseme.io.files import FileEntry, FileManifest, write_atomically, write_with_digest
 from polyseme.kernels import Array, Floats
 
 T = TypeVar("T")

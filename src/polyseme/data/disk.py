@@ -48,7 +48,7 @@ from polyseme.data.corpus import (
 )
 from polyseme.errors import InputError, ShardError
 from polyseme.io.arrays import arrays_in, bytes_of, map_npy, npy_header, npy_parts, safetensors_parts
-from polyseme.io.checks import (
+from polyseme.io.files import (
     COUNT,
     FLAG,
     NULL,
@@ -57,18 +57,19 @@ from polyseme.io.checks import (
     check_fields,
     either,
     file_digest,
+    flush_to_disk,
     list_of,
     object_with,
     one_of,
+    only_writer,
     parse_json,
     read_json,
+    umask,
     whole_number,
+    write_atomically,
     write_with_digest,
 )
-from polyseme.io.checks import (
-    number as finite_number,
-)
-from polyseme.io.files import flush_to_disk, only_writer, umask, write_atomically
+from polyseme.io.files import number as finite_number
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
 
 FIT_FOLDER = "fit"

@@ -36,20 +36,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from polyseme.errors import ModelFileError
-from polyseme.io.checks import (
+from polyseme.io.files import (
     OBJECT,
     TEXT,
     check_fields,
     check_regular,
     digest_of_file,
+    is_regular,
     list_of,
     mapping_to,
     one_of,
     parse_json,
     whole_number,
+    write_atomically,
     write_with_digest,
 )
-from polyseme.io.files import is_regular, write_atomically
 from polyseme.kernels import Array
 
 DTYPES = {

@@ -37,7 +37,7 @@ from polyseme.io.arrays import (
     write_npy,
     write_safetensors,
 )
-from polyseme.io.checks import (
+from polyseme.io.files import (
     COUNT,
     FLAG,
     NOT_A_NUMBER,

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.io.checks import check_regular
+from polyseme.io.files import check_regular
 from polyseme.kernels import Array
 
 _CHILD = """

@@ -19,8 +19,17 @@ import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import StringTable, checked_parts, map_checked, row_blocks, string_arrays
-from polyseme.io.checks import COUNT, OBJECT, TEXT, check_fields, list_of, mapping_to, number, parse_json
-from polyseme.io.files import write_atomically
+from polyseme.io.files import (
+    COUNT,
+    OBJECT,
+    TEXT,
+    check_fields,
+    list_of,
+    mapping_to,
+    number,
+    parse_json,
+    write_atomically,
+)
 from polyseme.kernels import Array
 from polyseme.retrieval.combined import TYPICAL
 from polyseme.retrieval.postings import MAX_DOCUMENTS, Postings

@@ -28,9 +28,8 @@ import scipy.sparse as sp
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import ModelFileError
-from polyseme.io import checks
-from polyseme.io.checks import Check, FileManifest
-from polyseme.io.files import write_atomically
+from polyseme.io import files
+from polyseme.io.files import Check, FileManifest, write_atomically
 from polyseme.io.parquet import read_frames
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics.words import largest
@@ -148,8 +147,8 @@ def read_vectorizer(path: Path, *, trust_pattern: bool = False) -> Vectorizer:
 def read_json(path: Path, table: Mapping[str, Check] | None = None, *, required: Collection[str] = ()) -> Any:
     """Return the object in a JSON file of a run. `table` has the checks of fields; other fields are not checked."""
     try:
-        content = checks.read_json(path)
-        checks.check_fields(content, table or {}, required=required, others=True)
+        content = files.read_json(path)
+        files.check_fields(content, table or {}, required=required, others=True)
     except (OSError, ValueError) as error:
         raise damage_error(path, error) from None
     return content

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.checks import (
+from polyseme.io.files import (
     COUNT,
     FILES,
     FLAG,
@@ -27,27 +27,25 @@ from polyseme.io.checks import (
     Check,
     FileManifest,
     check_fields,
-    either,
-    list_of,
-    mapping_to,
-    number,
-    object_with,
-    one_of,
-    read_json,
-    whole_number,
-)
-from polyseme.io.files import (
     check_own,
+    either,
     exchange_folders,
     flush_all,
     flush_to_disk,
     is_interrupted,
     is_own_folder,
+    list_of,
     locked,
+    mapping_to,
+    number,
+    object_with,
     old_name,
+    one_of,
+    read_json,
     recover_folder,
     remove_own,
     umask,
+    whole_number,
     write_atomically,
 )
 

@@ -24,7 +24,7 @@ from polyseme.core.tree import MAX_NODES
 from polyseme.errors import InputError
 from polyseme.estimators import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TopicClassifier
 from polyseme.estimators.base import FittedDecomposition
-from polyseme.io.checks import TEXT, check_regular, list_of, mapping_to, parse_json
+from polyseme.io.files import TEXT, check_regular, list_of, mapping_to, parse_json
 from polyseme.kernels import normalize_rows
 from polyseme.priors import SeedWords
 from polyseme.solvers.base import generators

@@ -25,7 +25,7 @@ from polyseme.core.shard import row_batches, without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import FittedDecomposition, load
-from polyseme.io.checks import FileManifest
+from polyseme.io.files import FileManifest
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
 from polyseme.progress import Reporter, SilentReporter

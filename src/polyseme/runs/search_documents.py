@@ -30,8 +30,7 @@ import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import StringTable, checked_parts, map_checked, string_arrays
-from polyseme.io.checks import TEXT, check_fields, parse_json, whole_number
-from polyseme.io.files import write_atomically
+from polyseme.io.files import TEXT, check_fields, parse_json, whole_number, write_atomically
 from polyseme.kernels import Array
 from polyseme.text.readers.inputs import LABEL_SEPARATOR, Days, days_of
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
-from polyseme.io.checks import FileManifest, read_json
+from polyseme.io.files import FileManifest, read_json
 from polyseme.kernels import Array
 from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results

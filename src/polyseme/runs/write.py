@@ -28,8 +28,7 @@ from polyseme.data.disk import MANIFEST, read_manifest
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import load
 from polyseme.io import models
-from polyseme.io.checks import FileManifest, check_fields
-from polyseme.io.files import is_regular, write_atomically
+from polyseme.io.files import FileManifest, check_fields, is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter

@@ -26,7 +26,7 @@ from polyseme.data.corpus import Corpus
 from polyseme.data.disk import Generation
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import bytes_of, digest_of, read_safetensors, write_safetensors
-from polyseme.io.checks import FILE_NAME, FILES, Check, FileManifest, mapping_to, object_with, parse_json
+from polyseme.io.files import FILE_NAME, FILES, Check, FileManifest, mapping_to, object_with, parse_json
 from polyseme.kernels import Array
 from polyseme.solvers.base import AnyRun, FitStarts, SavedFit, Snapshot, Start
 

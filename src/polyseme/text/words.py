@@ -20,7 +20,7 @@ import numpy as np
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.arrays import StringMapping, StringTable, string_arrays
-from polyseme.io.checks import (
+from polyseme.io.files import (
     FLAG,
     NULL,
     OBJECT,

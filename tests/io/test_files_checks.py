@@ -7,8 +7,8 @@ import os
 import pytest
 
 from polyseme import ModelFileError
-from polyseme.io import checks
-from polyseme.io.checks import FILES, FileEntry, FileManifest, write_with_digest
+from polyseme.io import files
+from polyseme.io.files import FILES, FileEntry, FileManifest, write_with_digest
 
 DIGEST = "0" * 64
 
@@ -40,7 +40,7 @@ def test_a_written_file_has_the_size_and_digest_of_its_content(tmp_path):
 
 def test_an_added_file_is_flushed_to_disk(folder, monkeypatch):
     flushed = []
-    monkeypatch.setattr(checks, "flush_to_disk", flushed.append)
+    monkeypatch.setattr(files, "flush_to_disk", flushed.append)
     listed(folder, "texts/0.parquet")
     assert flushed == [folder / "texts" / "0.parquet"]
 
@@ -149,8 +149,8 @@ def test_a_flipped_bit_is_found_when_the_file_is_used(folder):
 
 def test_a_digest_is_computed_once(folder, monkeypatch):
     found = FileManifest.from_json(folder, listed(folder, "a.bin").to_json())
-    calls, digest = [], checks.file_digest
-    monkeypatch.setattr(checks, "file_digest", lambda file: calls.append(file) or digest(file))
+    calls, digest = [], files.file_digest
+    monkeypatch.setattr(files, "file_digest", lambda file: calls.append(file) or digest(file))
     for _ in range(3):
         found.path("a.bin")
     moved = found.with_folder(folder.rename(folder.with_name("moved")))
@@ -174,7 +174,7 @@ def test_a_renamed_folder_has_the_same_entries(folder):
 def test_a_file_is_not_read_into_memory_at_once(folder):
     sizes = []
 
-    class Counted(checks.BufferedIOBase):
+    class Counted(files.BufferedIOBase):
         def __init__(self, file):
             self._file = file
 
@@ -186,5 +186,5 @@ def test_a_file_is_not_read_into_memory_at_once(folder):
             return self._file.readinto(buffer)
 
     with (folder / "texts" / "0.parquet").open("rb") as file:
-        assert checks.file_digest(Counted(file)) == hashlib.sha256(b"x" * 1_000_000).hexdigest()
+        assert files.file_digest(Counted(file)) == hashlib.sha256(b"x" * 1_000_000).hexdigest()
     assert max(sizes) < 1_000_000
