@@ -7,27 +7,26 @@ from pathlib import Path
 from random import Random
 
 RECORDER = """
-import os, sys, threading
-from pathlib import Path
+import inspect, os, sys, threading
 import polyseme
 
-root = Path(polyseme.__file__).parent
-files = set()
+root = os.path.dirname(polyseme.__file__) + os.sep
+codes = set()
 
 def record(frame, event, arg):
-    path = Path(frame.f_code.co_filename)
-    if event == "call" and root in path.parents and frame.f_code.co_name != "<module>":
-        files.add(path.relative_to(root).as_posix())
+    '''Note a call. Nothing else of the function is traced, because None is returned.'''
+    codes.add(frame.f_code)
 
 def recorded(call):
-    '''Print the files of the functions that are called.'''
-    threading.setprofile(record)
-    sys.setprofile(record)
+    '''Print the files of the functions that are called. The bodies of modules and classes are not functions.'''
+    threading.settrace(record)
+    sys.settrace(record)
     try:
         call()
     finally:
-        sys.setprofile(None)
-        print(*sorted(files), sep="\\n")
+        sys.settrace(None)
+        functions = (code.co_filename for code in codes if code.co_flags & inspect.CO_OPTIMIZED)
+        print(*sorted({name.removeprefix(root).replace(os.sep, "/") for name in functions if name.startswith(root)}))
 """
 
 FIT = """
@@ -48,7 +47,7 @@ def fit(output):
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), contextlib.suppress(SystemExit):
         main()
 
-fit("first")  # imports: the bodies of classes are calls, too
+fit("first")  # imports: modules call functions, too
 recorded(lambda: fit("second"))
 """
 
