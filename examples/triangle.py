@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme import PLSA, RealTopicModel
-from polyseme.core.factors import align
+from polyseme.metrics import align
 
 TOPICS = np.array([[0.7, 0.2, 0.1], [0.15, 0.65, 0.2], [0.2, 0.15, 0.65]])
 TOKENS = 20_000

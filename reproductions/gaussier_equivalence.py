@@ -27,8 +27,8 @@ from common import (
 )
 from formulas import Array, Pair, product, scaled, sums, t
 from polyseme import PLSA
-from polyseme.core.factors import PLSAParameters, nmf_to_plsa, plsa_to_nmf
 from polyseme.data.corpus import MemoryCorpus
+from polyseme.estimators.nmf import PLSAParameters, nmf_to_plsa, plsa_to_nmf
 from polyseme.solvers import EM, MultiplicativeNMF, Solver
 
 SOLVERS: dict[str, Solver] = {"EM": EM(), "NMF": MultiplicativeNMF()}

@@ -43,7 +43,8 @@ from formulas import Array, Pair, Triple, product, scaled, t
 from gaussier_equivalence import SOLVERS as PLAIN
 from gaussier_equivalence import dense_factors, fixed_points, proof_rules, saddle, same_objective, scaling
 from polyseme import PLSA
-from polyseme.core.factors import align, nmf_to_plsa
+from polyseme.estimators.nmf import nmf_to_plsa
+from polyseme.metrics import align
 from polyseme.solvers import SCD, Annealed, Solver, Tempered
 
 

@@ -37,7 +37,7 @@ from common import (
     verdict,
 )
 from formulas import Array, Pair, divergence
-from polyseme.core.factors import align
+from polyseme.metrics import align
 from polyseme.solvers import EM, PLSI, MultiplicativeNMF
 from zhang_speed import SPEED, Course, speed
 from zhang_theorems import (

@@ -1,7 +1,7 @@
 """Each model recovers its parameters from synthetic data better than plain PLSA does.
 
 The error is the total variation distance between true and fitted topics, matched one to one
-(polyseme.core.factors.align), as mean over topics and median over five seeds. Both fits use the same solver, tolerance
+(polyseme.metrics.align), as mean over topics and median over five seeds. Both fits use the same solver, tolerance
 and start. The settings are those where the assumption of the model matters; a prior has the strength that the data were
 drawn with, if there is one. `pytest -s` prints the medians, which docs/priors_and_background.md quotes.
 """
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from polyseme import PLSA, Background
-from polyseme.core.factors import align
+from polyseme.metrics import align
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, TopicSelection
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -10,11 +10,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel
-from polyseme.core.factors import align
 from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fit_normal, improved
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
+from polyseme.metrics import align
 from polyseme.solvers.correlated import begin, start_point
 from polyseme.solvers.initialize import named_start
 from sentences import sentence

@@ -8,11 +8,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 from estimator_cases import X_WITH_GAPS, X
 from polyseme import PLSA, HierarchicalPLSA, InputError, load
-from polyseme.core.factors import align
 from polyseme.core.shard import as_counts
 from polyseme.core.tree import as_tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
+from polyseme.metrics import align
 from polyseme.solvers import TreeGrowth
 from polyseme.solvers.tree import TreePoint, TreeStep, random_start
 from sentences import sentence

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 from estimator_cases import LEARNED, X_WITH_GAPS, X
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
-from polyseme.core.factors import align
 from polyseme.datasets.synthetic import sample_corpus
+from polyseme.metrics import align
 from polyseme.solvers import OnlineVariational, Variational
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
-from polyseme.core.factors import nmf_to_plsa
 from polyseme.core.model import as_loss
+from polyseme.estimators.nmf import nmf_to_plsa
 from polyseme.explore.page_data import page_data
 from polyseme.losses import LOSSES, Absolute, Beta
 from polyseme.retrieval import SearchIndex

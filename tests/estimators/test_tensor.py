@@ -9,8 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 import polyseme.solvers.tensor
 from polyseme import PLSA, InputError, TensorPLSA, load
-from polyseme.core.factors import align
 from polyseme.core.fitted import symmetric_view
+from polyseme.metrics import align
 from polyseme.solvers.tensor import TensorCounts, evaluate, padded_point
 from sentences import sentence
 from solver_problems import multipliers

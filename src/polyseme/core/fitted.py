@@ -10,6 +10,14 @@ training documents that contain a word.
 Topics can be merged and removed, and words banned (`TopicEdit`). P(w|z) of a merged topic is the mean of P(w|z) of its
 parts, weighted by P(z): the distribution of the words that come from any of them. The parts of a Dirichlet posterior
 are added as counts (`core.dirichlet.DirichletPosterior.edited`).
+
+A fit with fewer topics can start from the merged topics of a larger one (`merged_start`). If the topic of every token
+were known, one distribution in place of those of topics i and j, with n_i and n_j tokens, would lose
+
+    n_i KL(phi_i || m) + n_j KL(phi_j || m)
+
+nats, with m their weighted mean. The pair with the smallest loss is merged first: near-duplicates, and topics with few
+tokens.
 """
 
 from __future__ import annotations
@@ -35,6 +43,10 @@ _SAMPLE_NUMBERS, _SAMPLE_NONZEROS = 1 << 22, (1 << 13, 1 << 15)
 """Numbers in the arrays from which a prior is learned, and the least and largest number of non-zeros."""
 _SAMPLE_RESERVE = 4
 """Every shard gives this many times its part of the sample, because the part that is used is a random number."""
+_START_SMOOTHING = 1e-3
+"""Weight of the unigram in every topic, and of all topics in every document, of a merged start: EM keeps zeros."""
+_BLOCK_NUMBERS = 1 << 22
+"""Numbers in the arrays from which costs of merging are computed."""
 
 
 class DocumentWeights(NamedTuple):
@@ -604,6 +616,43 @@ def without(probabilities: Floats, banned: Array) -> Floats:
     return kept / total
 
 
+def merged_start(topic_counts: Floats, doc_topic: Array, n_topics: int) -> tuple[Floats, Floats]:
+    """Return a start of a fit with fewer topics, P(z|d) and P(w|z) without zeros, by merging those of a larger one."""
+    counts, doc_topic = merge_topics(topic_counts, doc_topic, n_topics)
+    topic_word = normalize_rows(counts)
+    unigram = normalize_rows(counts.sum(axis=1)[np.newaxis] @ topic_word)
+    return (
+        (1 - _START_SMOOTHING) * normalize_rows(doc_topic) + _START_SMOOTHING / n_topics,
+        (1 - _START_SMOOTHING) * topic_word + _START_SMOOTHING * unigram,
+    )
+
+
+def merge_topics(topic_counts: Floats, doc_topic: Array, n_topics: int) -> tuple[Floats, Floats]:
+    """Merge topics until `n_topics` are left. Returns their expected counts (K x words) and P(z|d) (documents x K)."""
+    counts, theta = topic_counts.copy(), doc_topic.astype(np.float64)
+    costs = merge_costs(counts)
+    remaining = np.ones(len(counts), dtype=bool)
+    for _ in range(len(counts) - n_topics):
+        first, second = np.unravel_index(np.argmin(costs), costs.shape)
+        counts[first] += counts[second]
+        theta[:, first] += theta[:, second]
+        remaining[second] = False
+        costs[second], costs[:, second] = np.inf, np.inf
+        others = np.flatnonzero(remaining)
+        others = others[others != first]
+        costs[np.minimum(first, others), np.maximum(first, others)] = _costs(counts, int(first), others)
+    return counts[remaining], theta[:, remaining]
+
+
+def merge_costs(topic_counts: Floats) -> Floats:
+    """Return the loss of merging each pair of topics in nats: K x K, infinite on and below the diagonal."""
+    K = len(topic_counts)
+    costs = np.full((K, K), np.inf)
+    for first in range(K - 1):
+        costs[first, first + 1 :] = _costs(topic_counts, first, np.arange(first + 1, K))
+    return costs
+
+
 def _weighted_mean(topics: Floats, weights: Floats) -> Floats:
     weights = weights if weights.sum() > 0 else np.ones(len(weights))
     return np.asarray((weights[:, np.newaxis] * topics).sum(axis=0) / weights.sum())
@@ -622,3 +671,23 @@ def _numbers(name: str, values: Any, end: int) -> list[int]:
         if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < end:
             raise InputError(f"{name} must have whole numbers from 0 to {end - 1}, got {value!r}.")
     return [int(value) for value in found]
+
+
+def _costs(counts: Floats, first: int, others: Array) -> Floats:
+    """Return E_i + E_j - E_union, with E = sum_w c log c - n log n of the counts c of a topic and their sum n."""
+    step = max(1, _BLOCK_NUMBERS // counts.shape[1])
+    own = _negative_entropy(counts[first : first + 1])
+    parts = [
+        own + _negative_entropy(counts[some]) - _negative_entropy(counts[some] + counts[first])
+        for some in (others[start : start + step] for start in range(0, others.size, step))
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _negative_entropy(counts: Floats) -> Floats:
+    sums = counts.sum(axis=1)
+    return np.asarray(_x_log_x(counts).sum(axis=1) - _x_log_x(sums))
+
+
+def _x_log_x(x: Floats) -> Floats:
+    return np.asarray(x * np.log(x, out=np.zeros_like(x), where=x > 0))

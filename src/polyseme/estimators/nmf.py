@@ -1,6 +1,10 @@
 """Non-negative matrix factorization (NMF) as a scikit-learn estimator.
 
 NMF is PLSA without its normalization, so PLSA fits it, for the Kullback-Leibler loss by maximum likelihood.
+
+References
+----------
+E. Gaussier and C. Goutte (2005). Relation between PLSA and NMF and implications. SIGIR, 601-602.
 """
 
 from __future__ import annotations
@@ -299,7 +303,7 @@ class NMF(FittedDecomposition):
         check_is_fitted(self)
         if not self._is_likelihood:
             raise UnsupportedError(
-                f"loss={self.loss_!r} has no likelihood: rescale W and H with polyseme.core.factors.nmf_to_plsa, or "
+                f"loss={self.loss_!r} has no likelihood: rescale W and H with polyseme.estimators.nmf.nmf_to_plsa, or "
                 "fit PLSA with this loss."
             )
         plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
@@ -437,3 +441,44 @@ def weighted_loss(loss: Loss, shard: Shard, W: Array, H: Array) -> float:
     """Return the error of W, without a likelihood or with weights of the entries."""
     sums = LossSums(loss, shard.counts, len(H), n_threads=shard.n_threads, entries=shard.entries)
     return shard.total_log(sums.values(padded(W, H.dtype), padded(H.T, H.dtype)))
+
+
+class PLSAParameters(NamedTuple):
+    """Parameters of the symmetric form, and the sum of the matrix they were computed from."""
+
+    topic_weights: Floats
+    """P(z), shape (K,)."""
+    topic_doc: Floats
+    """P(d|z), K x documents."""
+    topic_word: Floats
+    """P(w|z), K x words."""
+    total: float
+    """Sum of all entries of W H."""
+
+
+def nmf_to_plsa(W: Array, H: Array) -> PLSAParameters:
+    """Write W H (documents x K, K x words) as total * sum_z P(z) P(d|z) P(w|z) (Gaussier and Goutte 2005).
+
+    With A_k = sum_d W_dk and B_k = sum_w H_kw: P(d|z) = W / A, P(w|z) = H / B, P(z) = A B / sum(A B). The product does
+    not change. A component that is zero in W or in H has weight zero.
+    """
+    W, H = W.astype(np.float64), H.astype(np.float64)
+    A, B = W.sum(axis=0), H.sum(axis=1)
+    weights = A * B
+    total = float(weights.sum())
+    topic_doc = _rows_or_uniform(W.T, A)
+    topic_word = _rows_or_uniform(H, B)
+    return PLSAParameters(weights / total if total > 0 else weights, topic_doc, topic_word, total)
+
+
+def plsa_to_nmf(parameters: PLSAParameters) -> tuple[Floats, Floats]:
+    """Return W = total * P(z) P(d|z) (documents x K) and H = P(w|z) (K x words), the inverse of `nmf_to_plsa`."""
+    W = parameters.total * parameters.topic_doc.T * parameters.topic_weights
+    return W, parameters.topic_word.copy()
+
+
+def _rows_or_uniform(rows: Floats, sums: Floats) -> Floats:
+    """Return the rows divided by their sums; rows whose sum is zero become uniform."""
+    result = np.full(rows.shape, 1.0 / rows.shape[1])
+    np.divide(rows, sums[:, np.newaxis], out=result, where=sums[:, np.newaxis] > 0)
+    return result

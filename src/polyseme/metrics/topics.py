@@ -2,7 +2,7 @@
 
 Topic fit is the share that topics have in their own documents. Topics differ by their words (diversity, redundancy,
 exclusivity) and by distances between distributions, which may also be documents P(z|d), words P(z|w) or counts of
-texts. Topics are stable if other runs, and other samples of the documents, find the same ones.
+texts. Topics are stable if other runs, and other samples of the documents, find the same ones: `align` matches them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 from sklearn.base import clone
 
-from polyseme.core.factors import align
 from polyseme.core.fitted import symmetric_view
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, check_sparse, normalize_rows
@@ -409,6 +409,31 @@ def classical_scaling(distances: Floats) -> Floats:
             sign = np.sign(vector[np.argmax(np.abs(vector))])
             places[:, axis] = sign * vector * np.sqrt(value)
     return places
+
+
+def align(topics: Array, others: Array) -> tuple[Array, Floats]:
+    """Match topics with other topics, one to one, with the smallest total distance.
+
+    Parameters
+    ----------
+    topics : array of shape (K, n_words)
+        P(w|z).
+    others : array of shape (n_others, n_words)
+        Topics over the same words.
+
+    Returns
+    -------
+    order : array of shape (K,)
+        ``others[order[i]]`` is the match of ``topics[i]``; -1 for a topic without a match, if there are fewer others.
+    distance : array of shape (K,)
+        Total variation distance of each pair: half the sum of absolute differences; 1 without a match.
+    """
+    cost = np.array([0.5 * np.abs(others - topic).sum(axis=1) for topic in topics])
+    left, right = linear_sum_assignment(cost)
+    order = np.full(len(topics), -1)
+    distance = np.ones(len(topics))
+    order[left], distance[left] = right, cost[left, right]
+    return order, distance
 
 
 @dataclass(frozen=True)

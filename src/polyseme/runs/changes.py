@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import align
 from polyseme.core.fitted import DocumentWeights
 from polyseme.core.shard import without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
 from polyseme.io.files import is_regular
+from polyseme.metrics import align
 from polyseme.metrics.perplexity import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts

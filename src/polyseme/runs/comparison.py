@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.core.factors import align
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.metrics import align
 from polyseme.runs.run import Run
 
 

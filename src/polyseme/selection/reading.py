@@ -9,7 +9,7 @@ agreement. The number to read is the largest one whose mean agreement is at leas
 smoothed over neighboring numbers: now and then the models agree at a single number by luck.
 
 Each model is fitted with about twice as many topics as are tried, and gives the smaller ones by merging and a few
-iterations (`core.factors.merged_start`), which makes the curve smoother than separate starts.
+iterations (`core.fitted.merged_start`), which makes the curve smoother than separate starts.
 
 Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits divide short texts
 by the same frequent words, and a few documents by themselves. So unless the agreement is high, held-out words decide
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.factors import merged_start
+from polyseme.core.fitted import merged_start
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.data.corpus import MemoryCorpus

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import oracles
 from polyseme import NMF, PLSA
-from polyseme.core.factors import PLSAParameters, nmf_to_plsa, plsa_to_nmf
+from polyseme.estimators.nmf import PLSAParameters, nmf_to_plsa, plsa_to_nmf
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
