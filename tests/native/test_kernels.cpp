@@ -1,6 +1,7 @@
 // The kernels compared with plain loops in double. `make native-sanitize` builds this file with the sanitizers. Returns
 // 1 on failure. Buffers have exactly the size that the kernels may access, so that the address sanitizer detects any
 // overrun.
+#include <memory>
 #include <stdexcept>
 
 #if defined(__linux__)
@@ -357,6 +358,13 @@ void test_threads() {
         }
         check(caught, "an exception in a piece arrives at the caller");
     }
+    bool all = true;
+    for (int call = 0; call < 300; ++call) {  // many of the threads start after the call, when its memory is free
+        const auto numbers = std::make_unique<std::vector<int>>(8, 0);
+        for_each_piece(8, 8, [found = numbers.get()](int, int64_t piece) { (*found)[at(piece)] += 1; });
+        all = all && *numbers == std::vector<int>(8, 1);
+    }
+    check(all, "every piece is finished when the call returns");
     const std::vector<int64_t> indptr{0, 0, 5, 5, 6, 100, 100, 101};
     for (const int64_t pieces : {1, 2, 3, 7, 50}) {
         const std::vector<int64_t> cut = cut_rows(indptr.data(), 7, pieces);

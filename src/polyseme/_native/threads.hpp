@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -13,6 +15,13 @@
 #include "denormals.hpp"
 
 namespace polyseme {
+
+// Lets a loop that looks at a variable use less of the core.
+inline void pause_briefly() {
+#if defined(__SSE2__) || defined(_M_X64)
+    _mm_pause();
+#endif
+}
 
 // Number of threads that this module has started, for tests, which must not depend on timing.
 inline std::atomic<int64_t>& threads_started() {
@@ -30,37 +39,84 @@ inline int threads_for(int n_threads, double multiply_adds) {
     return std::max(1, worthwhile < n_threads ? static_cast<int>(worthwhile) : n_threads);
 }
 
-// Calls body(worker, piece) for piece = 0 .. pieces - 1 on up to n_threads threads; the caller is one of them. Threads
-// take pieces in order. If the system refuses to start a thread (too many, or no address space for its stack), the
-// others do all the work. The first exception is thrown again after all threads have ended.
+// Pieces that several threads take in order, and what is left of them.
+class SharedPieces {
+  public:
+    explicit SharedPieces(int64_t pieces) : pieces_(pieces), unfinished_(pieces) {}
+
+    // Calls body(worker, piece) until no piece is left to take. After an exception, the others are only taken.
+    template <class Body>
+    void work(int worker, Body& body) {
+        const DenormalsOff denormals_off;
+        for (int64_t piece = next_++; piece < pieces_; piece = next_++) {
+            try {
+                if (!failed_) body(worker, piece);
+            } catch (...) {
+                const std::lock_guard<std::mutex> hold(lock_);
+                if (!failure_) failure_ = std::current_exception();
+                failed_ = true;
+            }
+            if (--unfinished_ == 0) {
+                const std::lock_guard<std::mutex> hold(lock_);
+                finished_.notify_all();
+            }
+        }
+    }
+
+    // Returns when every piece is finished. The first exception is thrown again.
+    void wait() {
+        constexpr int looks = 2000;  // some 20 microseconds, less than waking a thread takes
+        for (int i = 0; i < looks && unfinished_ > 0; ++i) pause_briefly();
+        std::unique_lock<std::mutex> hold(lock_);
+        finished_.wait(hold, [this] { return unfinished_ == 0; });
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+  private:
+    const int64_t pieces_;
+    std::atomic<int64_t> next_{0}, unfinished_;
+    std::atomic<bool> failed_{false};
+    std::mutex lock_;
+    std::condition_variable finished_;
+    std::exception_ptr failure_;
+};
+
+// Number of threads that have been started and do not run yet.
+inline std::atomic<int>& threads_late() {
+    static std::atomic<int> count{0};
+    return count;
+}
+
+// Calls body(worker, piece) for piece = 0 .. pieces - 1 on up to n_threads threads; the caller is one of them. If the
+// system refuses to start a thread (too many, or no address space for its stack), the others do all the work. The same
+// holds for a thread that does not run because other programs have the cores: the caller waits for pieces and not for
+// threads, and a thread that comes late finds no piece, does not touch `body`, and ends. The first exception is thrown
+// again after all pieces have been taken.
 template <class Body>
 void for_each_piece(int64_t pieces, int n_threads, Body body) {
     const int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(n_threads, pieces)));
-    std::atomic<int64_t> next{0};
-    std::exception_ptr failure;
-    std::mutex failure_lock;
-    auto work = [&](int worker) {
+    if (workers == 1) {
         const DenormalsOff denormals_off;
-        try {
-            for (int64_t piece = next++; piece < pieces; piece = next++) body(worker, piece);
-        } catch (...) {
-            const std::lock_guard<std::mutex> hold(failure_lock);
-            if (!failure) failure = std::current_exception();
-        }
-    };
-    std::vector<std::thread> others;
+        for (int64_t piece = 0; piece < pieces; ++piece) body(0, piece);
+        return;
+    }
+    constexpr int most_late = 64;
+    const auto shared = std::make_shared<SharedPieces>(pieces);
+    Body* const called = &body;
     try {
-        others.reserve(static_cast<std::size_t>(workers - 1));
-        for (int worker = 1; worker < workers; ++worker) {
-            others.emplace_back(work, worker);
+        for (int worker = 1; worker < workers && threads_late() < most_late; ++worker) {
+            std::thread([shared, called, worker] {
+                --threads_late();
+                shared->work(worker, *called);
+            }).detach();
+            ++threads_late();
             ++threads_started();
         }
     } catch (const std::system_error&) {  // the system refused a thread
     } catch (const std::bad_alloc&) {     // no memory for std::thread
     }
-    work(0);
-    for (auto& thread : others) thread.join();
-    if (failure) std::rethrow_exception(failure);
+    shared->work(0, body);
+    shared->wait();
 }
 
 // Divides rows into pieces with about the same number of non-zeros. The boundaries depend on indptr and pieces only.
