@@ -52,6 +52,8 @@ from polyseme.solvers import EM, FitProblem, Solver
 from polyseme.solvers.base import SOLVERS
 
 warnings.filterwarnings("ignore")
+_SETTLE = 0.1
+"""Seconds after which threads of BLAS, which wait in a loop for more work, have left the cores."""
 TRUMPET = DATA / "nontext" / "audio_trumpet.npz"
 
 
@@ -105,6 +107,7 @@ def compare_sweeps(
     own: list[float] = []
     theirs: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(args.rounds):
+        time.sleep(_SETTLE)
         own.append(median(time_call(run.advance) for _ in range(3)))
         for peer in peers:
             theirs[peer].append(their[peer]())

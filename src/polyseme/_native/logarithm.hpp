@@ -43,7 +43,6 @@ inline Pack<double> log_pack(Pack<double> q) {
     return reinterpret_cast<const Pack<double>&>(chosen);
 }
 
-// sum_j x_j log q_j over the first n numbers. Both arrays are padded with q = 1, x = 0 to whole packs.
 inline Pack<double> as_doubles(const double* from) { return load(from); }
 
 inline Pack<double> as_doubles(const float* from) {
@@ -53,27 +52,30 @@ inline Pack<double> as_doubles(const float* from) {
     return __builtin_convertvector(half, Pack<double>);
 }
 
+// Adds x_j log q_j of the first n numbers. Both arrays are padded with q = 1, x = 0 to whole packs.
 template <class T>
-inline double weighted_log_sum(const T* q, const T* x, int64_t n) {
+inline void add_logs(const T* q, const T* x, int64_t n, Pack<double>& total) {
     constexpr int L = lanes<double>;
     constexpr int kTerms = sizeof(T) == 4 ? 5 : kExact;  // a float32 q is not known to more than 6e-8 relative
-    Pack<double> total = splat(0.0);
-    for (int64_t j = 0; j < n; j += L) {
-        total += as_doubles(x + j) * log_pack<kTerms>(as_doubles(q + j));
-    }
-    return sum<double>(total);
+    for (int64_t j = 0; j < n; j += L) total += as_doubles(x + j) * log_pack<kTerms>(as_doubles(q + j));
 }
 
 #else
 
 template <class T>
-inline double weighted_log_sum(const T* q, const T* x, int64_t n) {
-    double total = 0;
-    for (int64_t j = 0; j < n; ++j) total += static_cast<double>(x[j]) * std::log(static_cast<double>(q[j]));
-    return total;
+inline void add_logs(const T* q, const T* x, int64_t n, Pack<double>& total) {
+    for (int64_t j = 0; j < n; ++j) total.lane[0] += static_cast<double>(x[j]) * std::log(static_cast<double>(q[j]));
 }
 
 #endif
+
+// sum_j x_j log q_j over the first n numbers, of arrays that are padded as above.
+template <class T>
+inline double weighted_log_sum(const T* q, const T* x, int64_t n) {
+    Pack<double> total = splat(0.0);
+    add_logs(q, x, n, total);
+    return sum<double>(total);
+}
 
 }  // namespace POLYSEME_ISA
 }  // namespace polyseme

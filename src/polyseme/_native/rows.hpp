@@ -130,57 +130,68 @@ inline void four_ratios(const T* x, const T* q, T* r) {
 #endif
 }
 
-// Adds r_j b_j of `Many` non-zeros to the sums in registers, and writes their products to q.
-template <class T, int Width, int Many, class Index>
-inline void sweep_some(const T* a, const T* B, const Index* index, const T* x, Pack<T>* total, T* q) {
-    constexpr int L = lanes<T>, P = Width / L;
-    constexpr bool keep = POLYSEME_VECTOR_BYTES == 64 && P <= 4;  // 32 registers hold four operands
+// Four non-zeros between the two steps of a sweep: their ratios, and their operands, as far as registers hold them.
+template <class T, int Width>
+struct SweepGroup {
+    static constexpr int P = Width / lanes<T>;
+    static constexpr int held_packs = POLYSEME_VECTOR_BYTES == 64 && P <= 4 ? P : 0;  // four operands in 32 registers
+    static constexpr bool overlaps = POLYSEME_VECTOR_BYTES == 64 && P <= 2;           // eight operands
     const T* b[4];
-    Pack<T> held[keep ? 4 : 1][keep ? P : 1], s[4];
-    for (int i = 0; i < Many; ++i) {
-        b[i] = B + static_cast<int64_t>(index[i]) * Width;
+    Pack<T> held[4][held_packs > 0 ? held_packs : 1];
+    T r[4];
+};
+
+// First step: the products of four non-zeros, which are written to q, and their ratios.
+template <class T, int Width, class Index>
+inline void begin_group(const T* a, const T* B, const Index* index, const T* x, T* q, SweepGroup<T, Width>& group) {
+    constexpr int L = lanes<T>, P = Width / L, held_packs = SweepGroup<T, Width>::held_packs;
+    Pack<T> s[4];
+    for (int i = 0; i < 4; ++i) {
+        group.b[i] = B + static_cast<int64_t>(index[i]) * Width;
         s[i] = splat(T(0));
         for (int p = 0; p < P; ++p) {
-            const Pack<T> bp = load(b[i] + p * L);
-            if constexpr (keep) held[i][p] = bp;
+            const Pack<T> bp = load(group.b[i] + p * L);
+            if constexpr (held_packs > 0)
+                if (p < held_packs) group.held[i][p] = bp;
             s[i] = s[i] + load(a + p * L) * bp;
         }
     }
-    for (int i = Many; i < 4; ++i) s[i] = s[0];
-    T products[4], r[4];
-    sum_each<T>(s[0], s[1], s[2], s[3], products);
-    if constexpr (Many == 4) {
-        four_ratios(x, products, r);
-    } else {
-        ratios(x, products, Many, r);
-    }
-    for (int i = 0; i < Many; ++i) q[i] = products[i];
+    sum_each<T>(s[0], s[1], s[2], s[3], q);
+    four_ratios(x, q, group.r);
+}
+
+// Second step: adds r_j b_j of the four non-zeros to the sums in registers.
+template <class T, int Width>
+inline void finish_group(const SweepGroup<T, Width>& group, Pack<T>* total) {
+    constexpr int L = lanes<T>, P = Width / L, held_packs = SweepGroup<T, Width>::held_packs;
 #if defined(__GNUC__)
-    if constexpr (!keep) asm volatile("" : : : "memory");  // operands are read again, not copied to the stack
+    if constexpr (held_packs < P) asm volatile("" : : : "memory");  // operands are read again, not copied to the stack
 #endif
-    for (int i = 0; i < Many; ++i) {
-        const Pack<T> ri = splat(r[i]);
+    for (int i = 0; i < 4; ++i) {
+        const Pack<T> ri = splat(group.r[i]);
         for (int p = 0; p < P; ++p) {
-            if constexpr (keep)
-                total[p] = total[p] + ri * held[i][p];
-            else
-                total[p] = total[p] + ri * load(b[i] + p * L);
+            const Pack<T> bp = p < held_packs ? group.held[i][p] : load(group.b[i] + p * L);
+            total[p] = total[p] + ri * bp;
         }
     }
 }
 
-// sum x log q of a block of non-zeros; q has room for whole packs.
+// sum x log q of a block of non-zeros; q has room for whole packs. Only the last counts are copied, to be padded.
 template <class T>
 inline double log_sum(const T* x, T* q, int n) {
-    T padded_x[kBlock];
-    for (int j = 0; j < n; ++j) padded_x[j] = x[j];
-    for (int j = n; j % 8 != 0; ++j) {
-        padded_x[j] = T(0);
-        q[j] = T(1);
-    }
-    return weighted_log_sum(q, padded_x, n);
+    constexpr int many = 8;
+    const int whole = n / many * many;
+    T rest[many] = {};
+    for (int j = whole; j < n; ++j) rest[j - whole] = x[j];
+    for (int j = n; j % many != 0; ++j) q[j] = T(1);
+    Pack<double> total = splat(0.0);
+    add_logs(q, x, whole, total);
+    add_logs(q + whole, rest, n - whole, total);
+    return sum<double>(total);
 }
 
+// Sums over a range. The first step of a group comes before the second step of the group before it, because the sum and
+// the division between the steps take longer than the products of a group.
 template <class T, int Width, class Index>
 inline void sweep_fused(const RowRange<T, Index>& range) {
     constexpr int L = lanes<T>, P = Width / L;
@@ -191,24 +202,52 @@ inline void sweep_fused(const RowRange<T, Index>& range) {
         const int n = static_cast<int>(range.n - begin < kBlock ? range.n - begin : kBlock);
         const Index* const index = range.index + begin;
         const T* const x = range.x + begin;
-        int j = 0;
-        for (; j + 4 <= n; j += 4) {
+        const int whole = n / 4 * 4;
+        const auto prefetch_group = [&](int j) {
             if (begin + j + kAhead + 4 <= range.known)
                 for (int i = 0; i < 4; ++i)
                     prefetch<T, Width, true>(range.B + static_cast<int64_t>(index[j + kAhead + i]) * Width);
-            sweep_some<T, Width, 4>(range.a, range.B, index + j, x + j, total, q + j);
+        };
+        SweepGroup<T, Width> even, odd;
+        int j = 0;
+        if constexpr (SweepGroup<T, Width>::overlaps) {
+            if (whole > 0) {
+                prefetch_group(0);
+                begin_group<T, Width>(range.a, range.B, index, x, q, even);
+                for (j = 4; j + 8 <= whole; j += 8) {
+                    prefetch_group(j);
+                    begin_group<T, Width>(range.a, range.B, index + j, x + j, q + j, odd);
+                    finish_group<T, Width>(even, total);
+                    prefetch_group(j + 4);
+                    begin_group<T, Width>(range.a, range.B, index + j + 4, x + j + 4, q + j + 4, even);
+                    finish_group<T, Width>(odd, total);
+                }
+                finish_group<T, Width>(even, total);
+            }
         }
-        for (; j < n; ++j) {
-            if (begin + j + kAhead < range.known)
-                prefetch<T, Width, true>(range.B + static_cast<int64_t>(index[j + kAhead]) * Width);
-            sweep_some<T, Width, 1>(range.a, range.B, index + j, x + j, total, q + j);
+        for (; j < whole; j += 4) {
+            prefetch_group(j);
+            begin_group<T, Width>(range.a, range.B, index + j, x + j, q + j, even);
+            finish_group<T, Width>(even, total);
+        }
+        if (whole < n) {  // the rest as a group with zero counts, whose ratios are zero
+            Index rest[4];
+            T rest_x[4];
+            for (int i = 0; i < 4; ++i) {
+                const bool present = whole + i < n;
+                rest[i] = index[present ? whole + i : whole];
+                rest_x[i] = present ? x[whole + i] : T(0);
+            }
+            begin_group<T, Width>(range.a, range.B, rest, rest_x, q + whole, even);
+            finish_group<T, Width>(even, total);
         }
         if (range.log) *range.log += log_sum(x, q, n);
     }
     for (int p = 0; p < P; ++p) store(range.row_sum + p * L, total[p]);
 }
 
-// Adds the sums over a range. If the operands are short, each is used for its product and for the sum at once. Otherwise the operands of a block are read twice; the second time they should still be in the first-level cache.
+// Adds the sums over a range. If the operands are short, each is used for its product and for the sum at once. Otherwise
+// the operands of a block are read twice; the second time they should still be in the first-level cache.
 template <class T, int Width, class Index>
 void sweep_range(const RowRange<T, Index>& range, int width) {
     if constexpr (Width > 0 && Width / lanes<T> <= 8 && Width * sizeof(T) <= 384) {
