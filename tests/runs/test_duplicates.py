@@ -13,6 +13,8 @@ import polyseme
 from cli_runner import here
 from polyseme.errors import InputError, ModelFileError
 from polyseme.explore.page_data import run_page_data
+from polyseme.runs.documents import COLUMNS, DUPLICATE_ROW
+from polyseme.runs.write import _FirstIds
 
 SUBJECTS = {
     "sea": "captain sailed ships over stormy oceans with a loyal crew and a cargo of salt",
@@ -187,3 +189,11 @@ class TestBadInput:
         found.__dict__.pop("groups", None)
         with pytest.raises(ModelFileError, match="does not name the first document of a group"):
             _ = found.groups
+
+
+def test_a_near_duplicate_of_no_document_before_it_is_refused():
+    frame = pl.DataFrame(
+        {**dict.fromkeys(COLUMNS, ["a", "b"]), DUPLICATE_ROW: [None, 7]}, schema_overrides={DUPLICATE_ROW: pl.Int64}
+    )
+    with pytest.raises(ModelFileError, match="fit again without resume"):
+        _FirstIds([frame]).add_to(frame, 0)

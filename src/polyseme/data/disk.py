@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -800,7 +801,12 @@ def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n
         by_word = _csr(arrays, "word_", transposed, entry.nonzeros, dtype)
         counts = _csr(arrays, "", shape, entry.nonzeros, dtype, by_word)
         totals = arrays["totals"]
-        if totals.shape != (entry.documents,) or totals.dtype != np.float64 or not np.isfinite(totals).all():
+        if (
+            totals.shape != (entry.documents,)
+            or totals.dtype != np.float64
+            or not (np.isfinite(totals) & (totals >= 0)).all()
+            or not math.isclose(totals.sum(), entry.tokens, rel_tol=1e-9)
+        ):
             raise ValueError("the lengths of the documents do not match the manifest")
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ShardError(f"{folder / entry.name} is not a shard ({error}): write the shards again.") from None

@@ -285,7 +285,8 @@ class DocumentTable:
         frames, schema = read_frames(paths, columns), None
         for path in paths:
             try:
-                frame = check_documents(next(frames), columns or COLUMNS)
+                frame = next(frames)
+                check_documents(frame, columns or [*COLUMNS, *({DUPLICATE_ROW} & set(frame.columns))])
                 if schema not in (None, frame.schema):
                     raise ValueError("its columns are not those of the other files")
                 schema = frame.schema
@@ -413,7 +414,12 @@ class Texts:
 
     def some(self, rows: Any) -> Iterator[str]:
         """Iterate over the texts of these documents; `rows` increase."""
-        return (part[row] for part, here in split_rows(self.parts(), rows) for row in here.tolist())
+        missing = len(rows)
+        for part, here in split_rows(self.parts(), rows):
+            yield from (part[row] for row in here.tolist())
+            missing -= len(here)
+        if missing:
+            raise damage_error(self._files.folder / TEXTS_FOLDER, ValueError("texts of documents are missing"))
 
     def parts(self) -> Iterator[list[str]]:
         """Iterate over the texts of each file."""

@@ -332,7 +332,10 @@ class _FirstIds:
         frame = with_duplicate_rows(frame)
         if self._wanted:
             self._ids |= {row: name for row, name in enumerate(frame["id"], start) if row in self._wanted}
-        names = [None if row is None else self._ids[row] for row in frame[DUPLICATE_ROW]]
+        rows = frame[DUPLICATE_ROW]
+        if not set(rows.drop_nulls()) <= self._ids.keys():
+            raise ModelFileError("The metadata name documents that do not come before: fit again without resume.")
+        names = [None if row is None else self._ids[row] for row in rows]
         after = frame.columns.index(DUPLICATE_ROW)
         return frame.insert_column(after, pl.Series(DUPLICATE_OF, names, dtype=pl.String))
 
