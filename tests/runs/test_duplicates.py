@@ -192,8 +192,7 @@ class TestBadInput:
 
 
 def test_a_near_duplicate_of_no_document_before_it_is_refused():
-    frame = pl.DataFrame(
-        {**dict.fromkeys(COLUMNS, ["a", "b"]), DUPLICATE_ROW: [None, 7]}, schema_overrides={DUPLICATE_ROW: pl.Int64}
-    )
+    columns = {name: ["a", "b"] for name in COLUMNS}
+    frame = pl.DataFrame({**columns, DUPLICATE_ROW: [None, 7]})
     with pytest.raises(ModelFileError, match="fit again without resume"):
         _FirstIds([frame]).add_to(frame, 0)
