@@ -6,7 +6,7 @@ Judged queries: MED and CRAN, MAP over all documents. (CRAN's code -1 counts as 
 in each of five sets, made from one document, which is the only relevant one; MRR. The sets are subjects, distinctive
 sentences and halves of these from 20 Newsgroups, and three and six words drawn from a document of AP, which has counts
 only. A query that is a part of a text is counted like the texts. --weight, --rest, --pool, --typical, --leading and
---feedback change the constants of the method (`polyseme.retrieval.combined`).
+--feedback change the constants of the method (`polyseme.retrieval.postings`).
 
 Beside it, the gain with the topics of several levels of a run: --level-topics (20) topics, all finer levels that are
 kept, and the mean of the latent parts of all levels, which is not what the package does.
@@ -28,7 +28,7 @@ import numpy as np
 
 from common import AP, DATA, NEWS_TEXTS, describe_machine, load_counts, load_lines, report_figure, require_file
 from polyseme import PLSA
-from polyseme.retrieval import SearchIndex, combined
+from polyseme.retrieval import SearchIndex, postings
 from polyseme.retrieval.queries import SparseRows
 from polyseme.retrieval.scores import method_settings
 from polyseme.selection.levels import make_levels
@@ -202,14 +202,14 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--iterations", type=int, default=300, help="largest number of iterations of a fit")
     for name in CONSTANTS:
-        value = getattr(combined, name.upper())
+        value = getattr(postings, name.upper())
         parser.add_argument(f"--{name}", type=type(value), default=value, help="constant of the method")
     parser.add_argument("--level-topics", type=int, default=20, help="topics of the coarsest level")
     parser.add_argument("--judged-only", action="store_true")
     options = parser.parse_args()
     describe_machine()
     for name in CONSTANTS:
-        setattr(combined, name.upper(), getattr(options, name))
+        setattr(postings, name.upper(), getattr(options, name))
     shares = []
     for name, least in (("med", 4.0), ("cran", 2.0)):
         found, share = judged(name, options)

@@ -15,10 +15,9 @@ import polyseme
 from cli_runner import here
 from polyseme import InputError
 from polyseme.errors import ModelFileError
-from polyseme.runs import search_documents
+from polyseme.runs import searching
 from polyseme.runs.documents import Texts
-from polyseme.runs.search_documents import DOCUMENTS_FILE, SearchDocuments
-from polyseme.runs.searching import INDEX_FILE
+from polyseme.runs.searching import DOCUMENTS_FILE, INDEX_FILE, SearchDocuments
 
 COPYING = "Copying the texts for search, once for this run"
 HARD = "The hard drive of the server failed while copies were written"
@@ -251,7 +250,7 @@ def test_the_copy_of_the_texts_is_made_once_and_again_if_it_is_damaged(run: poly
 
 
 def test_blocks_of_texts(run: polyseme.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.runs.search_documents.TEXT_BLOCK", 500)
+    monkeypatch.setattr("polyseme.runs.searching.TEXT_BLOCK", 500)
     documents = SearchDocuments.of_run(run)
     documents.save(tmp_path / "copy", "state")
     stored = SearchDocuments.load(tmp_path / "copy", "state")
@@ -275,7 +274,7 @@ def test_an_update_compresses_new_texts_only_and_stores_what_a_new_index_has(
     run: polyseme.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bool
 ) -> None:
     """Twice, so that a last block is extended that an update has written. A damaged copy is made again."""
-    monkeypatch.setattr("polyseme.runs.search_documents.TEXT_BLOCK", 500)
+    monkeypatch.setattr("polyseme.runs.searching.TEXT_BLOCK", 500)
     run = run.save(tmp_path / "run")
     run.search("drive", 1)
     names = (INDEX_FILE, DOCUMENTS_FILE)
@@ -285,8 +284,8 @@ def test_an_update_compresses_new_texts_only_and_stores_what_a_new_index_has(
         whole.append(isinstance(texts, Texts))
         return written(texts, *others)
 
-    written = search_documents._write_blocks
-    monkeypatch.setattr(search_documents, "_write_blocks", write_blocks)
+    written = searching._write_blocks
+    monkeypatch.setattr(searching, "_write_blocks", write_blocks)
     for added in (["Ships are driven by the wind of the oceans"], [f"{HARD} {number}" for number in range(30)]):
         if damage:
             content = bytearray((run.path / DOCUMENTS_FILE).read_bytes())

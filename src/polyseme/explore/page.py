@@ -36,8 +36,7 @@ from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
-from polyseme.retrieval import combined
-from polyseme.retrieval.postings import K1, B
+from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
 from polyseme.text.languages import get_language, language_token_rules, scikit_learn_token_rules
@@ -265,14 +264,14 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "words": data.vocabulary,
         "relevance": RELEVANCE,
         "search": {
-            "weight": combined.WEIGHT,
-            "rest": combined.REST,
-            "feedback": combined.FEEDBACK,
-            "pool": combined.POOL,
-            "leading": combined.LEADING,
-            "typical": combined.TYPICAL,
-            "k1": K1,
-            "b": B,
+            "weight": postings.WEIGHT,
+            "rest": postings.REST,
+            "feedback": postings.FEEDBACK,
+            "pool": postings.POOL,
+            "leading": postings.LEADING,
+            "typical": postings.TYPICAL,
+            "k1": postings.K1,
+            "b": postings.B,
         },
         "least_documents": LEAST_AMOUNT,
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},

@@ -31,8 +31,7 @@ from polyseme.io.files import (
     write_atomically,
 )
 from polyseme.kernels import Array
-from polyseme.retrieval.combined import TYPICAL
-from polyseme.retrieval.postings import MAX_DOCUMENTS, Postings
+from polyseme.retrieval.postings import MAX_DOCUMENTS, TYPICAL, Postings
 from polyseme.retrieval.queries import SparseRows
 from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace
 from polyseme.text.words import WordRules, rules_from_arrays, rules_to_arrays

@@ -16,9 +16,8 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
-from polyseme.retrieval.combined import Ranking
 from polyseme.retrieval.files import IndexParts, read_index, write_index
-from polyseme.retrieval.postings import Postings
+from polyseme.retrieval.postings import Postings, Ranking
 from polyseme.retrieval.queries import (
     Allocate,
     Hit,
@@ -63,7 +62,7 @@ class SearchIndex:
 
     The default method "bm25+topics" ranks by common words and lets topics complement them. It uses the model that
     `set_model` gives, and is "bm25" without one. It never ranks a document above one that contains all words of the
-    query and has a higher score by "bm25" (`polyseme.retrieval.combined`). "tf", "tfidf" and "bm25" need no model.
+    query and has a higher score by "bm25" (`polyseme.retrieval.postings`). "tf", "tfidf" and "bm25" need no model.
     `set_model` adds "plsi-q" and "plsi-u", `fit_models` adds "plsi*", and `fit_lsi` adds "lsi";
     `polyseme.retrieval.scores` has their formulas.
 

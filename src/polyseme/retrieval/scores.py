@@ -69,8 +69,18 @@ from polyseme.kernels import (
     padded,
     single_threaded_blas,
 )
-from polyseme.retrieval.combined import WEIGHT, Feedback, Ranking, rank_combined, typical_table
-from polyseme.retrieval.postings import Postings, QueryWords, VectorCodes, best_scores, penalties
+from polyseme.retrieval.postings import (
+    WEIGHT,
+    Feedback,
+    Postings,
+    QueryWords,
+    Ranking,
+    VectorCodes,
+    best_scores,
+    penalties,
+    rank_combined,
+    typical_table,
+)
 from polyseme.retrieval.queries import Allocate, SparseRow, SparseRows, in_memory, times_dense, used_columns
 from polyseme.utils import check_integer, check_n_jobs, check_range, check_share, effective_threads
 
@@ -104,7 +114,7 @@ class MethodSettings:
     smoothed: bool = False
     """Whether the latent space smooths the documents (PLSI-U)."""
     combined: bool = False
-    """Whether topics complement bm25 (`polyseme.retrieval.combined`), if there is a model."""
+    """Whether topics complement bm25 (`polyseme.retrieval.postings`), if there is a model."""
 
     @property
     def from_lists(self) -> bool:

@@ -40,7 +40,7 @@ from polyseme.runs.run import (
     reading_progress,
     take_counts,
 )
-from polyseme.runs.search_documents import DOCUMENTS_FILE as SEARCH_DOCUMENTS_FILE
+from polyseme.runs.searching import DOCUMENTS_FILE as SEARCH_DOCUMENTS_FILE
 from polyseme.runs.searching import INDEX_FILE, EarlierTexts, store_index
 from polyseme.runs.write import (
     DOCUMENTS_SHOWN,

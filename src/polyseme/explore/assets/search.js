@@ -1,4 +1,4 @@
-// Search, as polyseme.retrieval.SearchIndex does it by default (bm25+topics, see retrieval/combined.py):
+// Search, as polyseme.retrieval.SearchIndex does it by default (bm25+topics, see retrieval/postings.py):
 //   score(d) = bm25(d) + c [p(d) + s (I - p(d)) cos(F, P(z|d))],    s = 1 - (1 - rest) m^4
 // with i_w = q_w idf_w, I = sum of i_w, p(d) = sum of i_w over the words that d contains, m the largest p(d) / I of a
 // candidate, and F the mean of P(z|d) over the first documents by bm25(d) + c p(d), weighted by these. The constants are

@@ -12,7 +12,7 @@ from polyseme import PLSA
 from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.retrieval import SearchIndex
-from polyseme.retrieval import combined as constants
+from polyseme.retrieval import postings as constants
 
 QUERIES = ["car engine road", "automobile jaguar", "jaguar jaguar time", "bank loan people year neverseen", "money"]
 
