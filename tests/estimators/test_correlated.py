@@ -15,8 +15,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.metrics import align
-from polyseme.solvers.correlated import begin, start_point
 from polyseme.solvers.initialize import named_start
+from polyseme.solvers.variational import begin_correlated, correlated_start
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -93,8 +93,8 @@ def test_the_bound_never_decreases_where_eta_has_no_limit(dtype):
     corpus = MemoryCorpus(counts, None, 1)
     for n_topics in (4, 10):
         theta, phi = named_start("random", corpus, Model(n_topics), np.random.default_rng(0))
-        start = start_point(corpus, theta, phi, n_topics, diagonal=False)
-        run = begin(corpus, start, diagonal=False)
+        start = correlated_start(corpus, theta, phi, n_topics, diagonal=False)
+        run = begin_correlated(corpus, start, diagonal=False)
         bounds = [run.report.objective]
         for _ in range(100):
             run.advance()
@@ -210,7 +210,7 @@ def test_a_diagonal_covariance_means_independent_topics():
     theta, phi = (np.full((len(X), 16), 0.0), np.full((X.shape[1], 16), 0.0))
     theta[:, :3], phi[:, :3] = model.doc_topic_, model.components_.T
     full, diagonal = (
-        begin(source, start_point(source, theta, phi, 3, diagonal=True), diagonal=diagonal)
+        begin_correlated(source, correlated_start(source, theta, phi, 3, diagonal=True), diagonal=diagonal)
         for diagonal in (False, True)
     )
     assert full.report.bound == diagonal.report.bound

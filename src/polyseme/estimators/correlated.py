@@ -17,9 +17,8 @@ from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, t
 from polyseme.kernels import Array, Floats
 from polyseme.solvers.base import Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
-from polyseme.solvers.correlated import CorrelatedRun, start_point
-from polyseme.solvers.correlated import begin as begin_run
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
+from polyseme.solvers.variational import CorrelatedRun, begin_correlated, correlated_start
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 COVARIANCES = ("full", "diagonal")
@@ -253,6 +252,8 @@ class CorrelatedTopicModel(TopicEstimator):
                     theta, phi = fitted_factors(corpus, K, rng)
                 else:
                     theta, phi = named_start(self.init, corpus, Model(K), rng)
-                return begin_run(corpus, start_point(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal)
+                return begin_correlated(
+                    corpus, correlated_start(corpus, theta, phi, K, diagonal=diagonal), diagonal=diagonal
+                )
 
             yield Start(begin)
