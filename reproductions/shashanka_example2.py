@@ -17,7 +17,7 @@ from common import Finding, show, verdict
 from formulas import Array, Pair, em, normalized
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull, SimplexMap
-from polyseme.simplex.corners import Plane
+from polyseme.simplex.hull import Plane
 
 DIMENSIONS = (10, 91)
 NOISES = (0.0, 0.02)

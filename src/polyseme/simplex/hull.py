@@ -1,25 +1,47 @@
-"""Convex hull of K corners, and simplex decompositions: corners whose hull approximates the data, and weights.
+"""Convex hulls of K corners: points and their hull, and the search for corners of a cloud of points.
 
 `Hull` finds barycentric coordinates of points and the nearest point of the hull. `SimplexDecomposition` holds points,
-corners and weights (Shashanka 2009, section 2.2).
+corners and weights (Shashanka 2009, section 2.2). `farthest_corners` and `minimum_volume_corners` find corners: the
+farthest points, or the smallest simplex around the points with a soft margin.
+
+Both searches work in the plane of K - 1 dimensions that fits the points best. K corners lie in it, and noise in other
+directions is removed. The cost is linear in the number of points.
+
+Smallest simplex. Points are given by their barycentric coordinates b (points x K) in a simplex with corners v. Suppose
+that all faces stay fixed except the one opposite to corner k. Then the new simplex has the corners v_k and
+v_k + (v_j - v_k) / u_j, its volume is the old one divided by prod_j u_j, and a point is inside of the new face if
+sum_j b_j u_j <= 1. So the best face solves the concave problem
+
+    max  sum_j log u_j - sum_i cap_i max(0, sum_j b_ij u_j - 1)       over u > 0, j != k.
+
+The coordinates in the new simplex are b_j u_j and, for k, one minus their sum. The faces are updated in turn until
+convergence. With cap_i = (K - 1) weight_i / (margin * total weight), the points outside of a face have at most the
+share `margin` of the total weight (as nu in the nu-SVM). If that is less than the weight of any point, no point is
+outside.
+
+Non-negative corners. Each round over the faces is followed by a projection: every corner moves to the nearest point of
+the plane without negative entries. The next round fits the other faces to the projected corners. The best of the
+projected simplices is returned.
 
 References
 ----------
+C. Lawson and R. Hanson (1974). Solving least squares problems. Prentice-Hall. Chapter 23 (least distance programming).
 M. Shashanka (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine Learning
 for Signal Processing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import nnls
 from sklearn.utils import get_tags
 
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, single_threaded_blas, weighted_sum
 
 _NUMBERS_AT_ONCE = 1 << 20
 _ROUNDING = 1e-12
@@ -295,3 +317,398 @@ def _normalize_rows(rows: Array) -> Floats:
     rows = np.asarray(rows, dtype=np.float64)
     sums = rows.sum(axis=1, keepdims=True)
     return np.divide(rows, sums, out=np.full(rows.shape, 1.0 / rows.shape[1]), where=sums > 0)
+
+
+# search for corners
+
+
+_MAX_POINTS = 20_000
+"""Number of evenly spaced points on which a simplex with a soft margin is fitted."""
+_MAX_DIRECT_SVD = 1 << 21
+"""Larger matrices are decomposed through their Gram or scatter matrix."""
+_FLAT = 1e-7
+"""Lengths below this, relative to the size of the data, count as zero."""
+_THIN = 1e-2
+"""A projection that makes the first simplex of a search thinner by this factor, or a corner less used, is rejected."""
+
+
+class _Effort(NamedTuple):
+    """Accuracy of a search."""
+
+    precision: float
+    """Accuracy of the objective of a face in nats."""
+    tolerance: float
+    """The search has converged when no log u in a round is larger than this."""
+    max_rounds: int
+    """Maximum number of rounds over all faces."""
+
+
+_ROUGH = _Effort(1e-3, 3e-2, 10)
+_FINE = _Effort(1e-7, 1e-4, 20)
+
+
+Project = Callable[[Floats], Floats]
+
+
+class Simplex(NamedTuple):
+    """Simplex with its cost."""
+
+    corners: Floats
+    """Shape K x (K - 1)."""
+    cost: float
+    """Log volume plus the penalties of the points outside."""
+
+
+class Plane(NamedTuple):
+    """Affine plane origin + coordinates @ directions."""
+
+    origin: Floats
+    """Shape (W,)."""
+    directions: Floats
+    """Orthonormal rows, rank x W."""
+
+    @classmethod
+    def of(cls, X: Array, weights: Floats, n_dimensions: int) -> Plane:
+        """Return the plane of the weighted principal components, with fewer dimensions if the points have fewer."""
+        origin = weighted_sum(weights, X) / weights.sum()
+        with single_threaded_blas():
+            lengths, directions = _principal_axes(X, origin, np.sqrt(weights))
+        nonzero = lengths[:n_dimensions] > _FLAT * max(float(lengths[0]), 1e-9 * float(np.abs(origin).max()))
+        return cls(origin, directions[:n_dimensions][nonzero])
+
+    def coordinates(self, X: Array) -> Floats:
+        """Return the coordinates of the projections of points on the plane (points x rank)."""
+        blocks = [np.einsum("dw,rw->dr", block - self.origin, self.directions) for block in _row_blocks(X)]
+        return np.concatenate(blocks)
+
+    def points(self, coordinates: Array) -> Floats:
+        """Return the points with these coordinates (points x W)."""
+        return np.asarray(self.origin + np.einsum("dr,rw->dw", coordinates, self.directions))
+
+    def nearest_non_negative(self, coordinates: Floats) -> Floats:
+        """Return the nearest coordinates whose points have no negative entries, up to rounding.
+
+        The origin, a mean of non-negative points, must have none.
+        """
+        nearest = coordinates.copy()
+        tolerance = _FLAT**2 * float(np.abs(self.origin).max())
+        for row in np.flatnonzero((self.points(coordinates) < -tolerance).any(axis=1)):
+            nearest[row] = self._least_move(coordinates[row])
+        return nearest
+
+    def _least_move(self, coordinates: Floats) -> Floats:
+        """Return the nearest coordinates of one point that is not negative, by least distance programming.
+
+        If the active-set method does not converge, the point moves toward the origin instead.
+        """
+        needed = -(self.origin + np.einsum("r,rw->w", coordinates, self.directions))
+        size = float(np.abs(needed).max())
+        system = np.vstack([self.directions, needed / size])
+        target = np.append(np.zeros(len(coordinates)), 1.0)
+        try:
+            residual = np.einsum("rw,w->r", system, nnls(system, target)[0]) - target
+        except RuntimeError:
+            residual = np.zeros(len(target))
+        if residual[-1] < -_FLAT:
+            moved = coordinates - size * residual[:-1] / residual[-1]
+            if float((self.origin + np.einsum("r,rw->w", moved, self.directions)).min()) > -_FLAT * size:
+                return np.asarray(moved)
+        excess = needed + self.origin  # how far the point is below the origin
+        share = (self.origin[excess > 0] / excess[excess > 0]).min(initial=1.0)
+        return coordinates * share
+
+
+def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative: bool = False) -> Floats:
+    """Return corners that are points of the data, projected on its plane.
+
+    The first corner is the point farthest from the mean, and each further one is the point farthest from the plane
+    through the corners so far.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_points, W)
+        Points.
+    n_corners : int
+        Number of corners K.
+    weights : ndarray of shape (n_points,)
+        Positive weights of the points, which determine the plane.
+    non_negative : bool, default=False
+        Whether negative entries, which the projection on the plane can cause, become zero.
+
+    Returns
+    -------
+    ndarray of shape (K, W)
+        Corners. If there are fewer different points, the mean is repeated.
+    """
+    plane = Plane.of(X, weights, n_corners - 1)
+    y = plane.coordinates(X)
+    corners = plane.points(_with_center(y[farthest_points(y, n_corners)], n_corners))
+    return np.maximum(corners, 0) if non_negative else corners
+
+
+def minimum_volume_corners(
+    X: Array, n_corners: int, weights: Floats, margin: float, *, non_negative: bool = False
+) -> Floats:
+    """Return the corners of the smallest simplex in the plane of the data with at most `margin` outside of a face.
+
+    Points of fewer than K - 1 dimensions have a simplex with fewer corners. The other corners are farthest points, or
+    the mean if there are too few.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_points, W)
+        Points.
+    n_corners : int
+        Number of corners K.
+    weights : ndarray of shape (n_points,)
+        Positive weights of the points.
+    margin : float
+        Share of the total weight that may lie outside of any one face. With 0 no point is outside. Otherwise at most
+        20,000 evenly spaced points are used.
+    non_negative : bool, default=False
+        Whether corners must not have negative entries. Points must not have any then. More points than `margin` can be
+        outside of a face, because no simplex with such corners may contain them.
+
+    Returns
+    -------
+    ndarray of shape (K, W)
+        Corners.
+    """
+    plane = Plane.of(X, weights, n_corners - 1)
+    y = plane.coordinates(X)
+    rank = y.shape[1]
+    sample = np.unique(np.linspace(0, len(y) - 1, min(len(y), _MAX_POINTS)).astype(np.intp))
+    project = plane.nearest_non_negative if non_negative else None
+    while True:
+        chosen, index = np.unique(y[sample], axis=0, return_inverse=True)  # a repeated row is one row of larger weight
+        mass = np.bincount(index.ravel(), weights[sample]).astype(np.float64)
+        spread = np.sqrt(weighted_sum(mass, chosen**2) / mass.sum())
+        views = (chosen, chosen / np.where(spread > 0, spread, 1))  # unscaled, and scaled to equal variances
+        starts = [chosen[farthest_points(view, rank + 1)] for view in views]
+        with single_threaded_blas():
+            corners = smallest_simplex(chosen, starts, margin, mass, project).corners
+            outside = np.flatnonzero((barycentric(y, corners) < -_FLAT).any(axis=1)) if margin == 0 else sample[:0]
+        if not np.setdiff1d(outside, sample).size:
+            break
+        sample = np.union1d(sample, outside)
+    if rank + 1 < n_corners:
+        corners = np.concatenate([corners, y[farthest_points(y, n_corners)[rank + 1 :]]])
+    corners = plane.points(_with_center(corners, n_corners))
+    return np.maximum(corners, 0) if non_negative else corners  # what is below zero here is rounding or a data point
+
+
+def farthest_points(y: Floats, n_corners: int) -> Array:
+    """Return the indices of the point farthest from the origin, then of points farthest from the plane so far.
+
+    If every point lies in that plane (more corners than dimensions), the point farthest from the chosen points is next.
+    The result has fewer than `n_corners` indices if there are fewer different points.
+    """
+    squares = _squares(y)
+    flat = _FLAT**2 * float(squares.max(initial=0.0))
+    chosen = [int(squares.argmax())]
+    rest = y - y[chosen[0]]
+    nearest = _squares(rest)
+    while len(chosen) < n_corners:
+        squares = _squares(rest)
+        new = int(squares.argmax())
+        if squares[new] > flat:
+            direction = rest[new] / np.sqrt(squares[new])
+            rest = rest - np.einsum("dr,r->d", rest, direction)[:, np.newaxis] * direction
+        else:
+            new = int(nearest.argmax())
+            if nearest[new] <= flat:
+                break
+        chosen.append(new)
+        nearest = np.minimum(nearest, _squares(y - y[new]))
+    return np.array(chosen)
+
+
+def smallest_simplex(
+    points: Floats, starts: list[Floats], margin: float, weights: Floats, project: Project | None = None
+) -> Simplex:
+    """Return the best of the simplices that are reached from `starts`, each with K corners in K - 1 dimensions.
+
+    `points` has shape n x (K - 1), `weights` are n positive numbers, and `margin` is the share of their sum that may
+    lie outside of any one face. `project` moves corners to the nearest allowed ones.
+    """
+    if points.shape[1] == 0:
+        return Simplex(starts[0], 0.0)
+    best, *others = [_shrink(points, corners, margin, weights, _ROUGH, project) for corners in starts]
+    for other in others:
+        if other.cost < best.cost - _ROUGH.precision:
+            best = other
+    fine = _shrink(points, best.corners, margin, weights, _FINE, project)
+    return fine if project is None or fine.cost <= best.cost else best
+
+
+def barycentric(points: Floats, corners: Floats) -> Floats:
+    """Return coordinates b (points x K) with b v = point and sum b = 1, for points in K - 1 dimensions."""
+    edges = (corners[:-1] - corners[-1]).T
+    first = np.linalg.solve(edges, (points - corners[-1]).T).T
+    return np.column_stack([first, 1 - first.sum(axis=1)])
+
+
+def _shrink(
+    points: Floats, corners: Floats, margin: float, weights: Floats, effort: _Effort, project: Project | None
+) -> Simplex:
+    """Return the simplex after updating all faces in turn until convergence, from a start.
+
+    With `project`, a round ends with a projection of the corners, and the best simplex after a round is returned. If
+    every projection is rejected, the cost is infinite.
+    """
+    K = len(corners)
+    allowed = margin * weights.sum()
+    caps = np.full(len(weights), 2.0 * (K - 1))  # a hard margin: no multiplier can exceed K - 1
+    if allowed > 0:
+        caps = np.minimum((K - 1) * weights / allowed, caps)
+
+    def simplex() -> Simplex:
+        volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1]
+        return Simplex(corners.copy(), float(volume + (caps * np.maximum(-b, 0).sum(axis=1)).sum()))
+
+    b = barycentric(points, corners)
+    corners, b = _expand(corners, b, allowed, weights)
+    best: Simplex | None = None
+    thinnest = _THIN * _thickness(corners)
+    for _ in range(effort.max_rounds):
+        largest_change, before = 0.0, corners.copy()
+        for k in range(K):
+            others = np.arange(K) != k
+            u = _best_face(b[:, others], caps, effort.precision)
+            b[:, others] *= u
+            b[:, k] = 1 - b[:, others].sum(axis=1)
+            corners[others] = corners[k] + (corners[others] - corners[k]) / u[:, np.newaxis]
+            largest_change = max(largest_change, float(np.abs(np.log(u)).max()))
+        if project is not None:
+            if not np.abs(b).max() < 1 / _FLAT:  # a face that few points use has moved to infinity, or b is NaN
+                corners, b = before, barycentric(points, before)
+                break
+            projected = project(corners)
+            if _thickness(projected) < thinnest:  # corners have met, and barycentric coordinates would be infinite
+                break
+            coordinates = barycentric(points, projected)
+            if coordinates.max(axis=0).min() < _THIN:  # no point uses a corner, and its best face would be infinite
+                break
+            corners, b = projected, coordinates
+            found = simplex()
+            best = found if best is None or found.cost < best.cost else best
+            largest_change = float(np.abs(corners - before).max() / np.abs(corners - corners[0]).max())
+        if largest_change < effort.tolerance:
+            break
+    if project is not None:
+        return best or Simplex(corners, np.inf)
+    return simplex()
+
+
+def _thickness(corners: Floats) -> float:
+    """Return the smallest extent of a simplex in any direction, as a share of the largest."""
+    lengths = np.linalg.svd(corners[:-1] - corners[-1], compute_uv=False)
+    return float(lengths[-1] / lengths[0]) if lengths[0] > 0 else 0.0
+
+
+def _expand(corners: Floats, b: Floats, allowed: float, weights: Floats) -> tuple[Floats, Floats]:
+    """Move every face outward, parallel to itself, until the points outside have at most the allowed weight."""
+    low = np.zeros(len(corners))
+    for k in range(len(corners)):
+        order = np.argsort(b[:, k], kind="stable")
+        first_inside = int((np.cumsum(weights[order]) <= allowed).sum())
+        low[k] = min(float(b[order[min(first_inside, len(order) - 1)], k]), 0.0)
+    size = 1 - low.sum()
+    return size * corners + low @ corners, (b - low) / size
+
+
+def _best_face(b: Floats, caps: Floats, precision: float) -> Floats:
+    """Return u of the problem in the module docstring, by Newton's method on a smoothed hinge loss.
+
+    Points far inside of the face do not affect it. They are ignored until one of them is outside.
+    """
+    K = b.shape[1] + 1
+    depth = 1 - b.sum(axis=1)
+    near = depth <= (np.partition(depth, len(depth) // 4)[len(depth) // 4] if len(depth) > 200 * K else np.inf)
+    while True:
+        u = _newton(b[near], caps[near], precision)
+        outside = ~near & (b @ u > 1)
+        if not outside.any():
+            return u
+        near |= outside
+
+
+def _newton(b: Floats, caps: Floats, precision: float) -> Floats:
+    """Return u by Newton's method. The smoothing mu of the hinge loss decreases to zero."""
+    n, m = b.shape
+    u, mu = np.ones(m), 0.1 * m / n
+    while True:
+        r, s = _slacks(b @ u - 1, caps, mu)
+        for _ in range(50):
+            p, q = mu / r, mu / s
+            curvature = p * q / (q * r + p * s)
+            gradient = b.T @ p - 1 / u
+            step = -np.linalg.solve((b * curvature[:, np.newaxis]).T @ b + np.diag(u**-2.0), gradient)
+            gain = -gradient @ step
+            shrinking = step < 0
+            length = min(1.0, 0.95 * float((-u / np.where(shrinking, step, -np.inf)).min(initial=2.0, where=shrinking)))
+            before = _barrier(u, r, s, caps, mu)
+            while True:
+                trial = u + length * step
+                r, s = _slacks(b @ trial - 1, caps, mu)
+                if length < 1e-6 or _barrier(trial, r, s, caps, mu) <= before - 1e-4 * length * gain:
+                    break
+                length /= 2
+            u = trial
+            if gain < 0.1 * mu * n:
+                break
+        if mu * n < precision:
+            return u
+        mu *= 0.1
+
+
+def _slacks(excess: Floats, caps: Floats, mu: float) -> tuple[Floats, Floats]:
+    """Return r, s > 0 with s - r = excess and mu / r + mu / s = cap; for mu = 0, s is the hinge max(excess, 0)."""
+    a = caps * excess
+    root = np.sqrt(a * a + 4 * mu * mu)
+    long = root + np.abs(a)
+    short = 4 * mu * mu / long
+    r = (2 * mu + np.where(a > 0, short, long)) / (2 * caps)
+    s = (2 * mu + np.where(a > 0, long, short)) / (2 * caps)
+    return r, s
+
+
+def _barrier(u: Floats, r: Floats, s: Floats, caps: Floats, mu: float) -> float:
+    """Return the smoothed objective of a face, to be minimized."""
+    return float((caps * s).sum() - mu * (np.log(r) + np.log(s)).sum() - np.log(u).sum())
+
+
+def _with_center(corners: Floats, n_corners: int) -> Floats:
+    """Return `n_corners` corners. Missing ones are the origin of the plane, the mean of the points."""
+    return np.concatenate([corners, np.zeros((n_corners - len(corners), corners.shape[1]))])
+
+
+def _principal_axes(X: Array, origin: Floats, roots: Floats) -> tuple[Floats, Floats]:
+    """Return the singular values, largest first, and right singular vectors (rows) of diag(roots) (X - origin)."""
+    n, W = X.shape
+    if n * W <= _MAX_DIRECT_SVD:
+        _, lengths, directions = np.linalg.svd((X - origin) * roots[:, np.newaxis], full_matrices=False)
+        return lengths, directions
+    if n < W:
+        centered = (X - origin) * roots[:, np.newaxis]
+        squares, left = np.linalg.eigh(centered @ centered.T)
+        lengths = np.sqrt(np.maximum(squares[::-1], 0))
+        return lengths, (left[:, ::-1].T @ centered) / np.where(lengths > 0, lengths, 1)[:, np.newaxis]
+    scatter = np.zeros((W, W))
+    for block, root in zip(_row_blocks(X), _row_blocks(roots, like=X), strict=True):
+        centered = (block - origin) * root[:, np.newaxis]
+        scatter += centered.T @ centered
+    squares, directions = np.linalg.eigh(scatter)
+    return np.sqrt(np.maximum(squares[::-1], 0)), np.ascontiguousarray(directions[:, ::-1].T)
+
+
+def _row_blocks(X: Array, like: Array | None = None) -> Iterator[Array]:
+    """Yield blocks of rows of X, in the sizes that the blocks of `like` have."""
+    step = max(1, _NUMBERS_AT_ONCE // (X if like is None else like).shape[1])
+    for start in range(0, len(X), step):
+        yield X[start : start + step]
+
+
+def _squares(rows: Floats) -> Floats:
+    """Return the squared length of each row."""
+    return np.asarray(np.einsum("dr,dr->d", rows, rows))

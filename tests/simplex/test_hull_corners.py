@@ -7,7 +7,7 @@ from scipy.spatial import ConvexHull
 from threadpoolctl import threadpool_limits
 
 from polyseme.simplex import Hull, farthest_corners, minimum_volume_corners
-from polyseme.simplex.corners import Plane, _expand, barycentric
+from polyseme.simplex.hull import Plane, _expand, barycentric
 
 
 def matched_error(found, true):
@@ -87,7 +87,7 @@ def test_corners_do_not_depend_on_the_threads_of_blas():
 
 
 def test_a_hard_margin_includes_points_outside_of_the_sample(monkeypatch):
-    monkeypatch.setattr("polyseme.simplex.corners._MAX_POINTS", 50)
+    monkeypatch.setattr("polyseme.simplex.hull._MAX_POINTS", 50)
     X, _ = mixtures(3, 4, 1000, noise=0.05)
     found = minimum_volume_corners(X, 3, np.ones(1000), 0.0)
     assert Hull(found).barycentric(X).min() > -1e-5
@@ -173,7 +173,7 @@ def test_a_search_that_does_not_converge_moves_the_corner_toward_the_mean(monkey
     def fail(*_):
         raise RuntimeError
 
-    monkeypatch.setattr("polyseme.simplex.corners.nnls", fail)
+    monkeypatch.setattr("polyseme.simplex.hull.nnls", fail)
     X, _ = spiky_mixtures(3, seed=0)
     plane = Plane.of(X, np.ones(len(X)), 2)
     far = 5 * plane.coordinates(X)[:3]
