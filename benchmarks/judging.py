@@ -34,8 +34,7 @@ from sklearn.exceptions import ConvergenceWarning
 from common import AP, NEWS_TEXTS, NEWSGROUPS, describe_machine, load_counts, load_lines, report_figure
 from polyseme import LDA, PLSA, CorrelatedTopicModel
 from polyseme.core.shard import sparse_counts, split_tokens
-from polyseme.datasets import synthetic_corpus
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus, synthetic_corpus
 from polyseme.kernels import Floats, SparseCounts
 from polyseme.metrics.words import fitted_topics
 from polyseme.selection import select_n_topics

@@ -49,7 +49,7 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.data.dask import DaskShards, connected, kernel_threads
 from polyseme.data.disk import LocalShards
-from polyseme.datasets.synthetic import sample_chunks
+from polyseme.datasets import sample_chunks
 from polyseme.scale import DiskCorpus, open_shards, write_shards
 from polyseme.solvers import EM, FitProblem, StepwiseEM
 from polyseme.solvers.initialize import named_start

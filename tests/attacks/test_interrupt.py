@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from polyseme import PLSA
 from polyseme.data import disk
 from polyseme.data.disk import FIT_FOLDER, Generation, remove_unused
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.scale import write_shards
 from polyseme.solvers import Checkpoint, checkpoints
 

@@ -34,7 +34,7 @@ from polyseme.data import dask as dask_module
 from polyseme.data import disk as disk_module
 from polyseme.data.corpus import LOADED_NONZEROS, MemoryCorpus
 from polyseme.data.disk import ShardedCorpus
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.priors import Dirichlet, Sparsing
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers import SOLVERS, FitProblem

@@ -18,7 +18,7 @@ import dask_cluster
 from polyseme import LDA, PLSA, HierarchicalPLSA, InputError, ModelFileError
 from polyseme.data.dask import WORKER_ENVIRONMENT, connected
 from polyseme.data.disk import FIT_FOLDER
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
 from polyseme.solvers import Checkpoint
 from polyseme.solvers.checkpoints import read_checkpoint

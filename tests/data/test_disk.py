@@ -27,7 +27,7 @@ from polyseme import (
 from polyseme.core.shard import FAN_IN, ReductionTree
 from polyseme.data.corpus import MemoryCorpus, as_counts
 from polyseme.data.disk import FIT_FOLDER, LocalShards, read_manifest
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.io import files
 from polyseme.priors import TopicSelection
 from polyseme.scale import ShardError, open_shards, write_shards

@@ -17,7 +17,7 @@ import dask_cluster
 from polyseme import InputError, MissingExtraError
 from polyseme.data import shard_writer
 from polyseme.data.disk import MANIFEST, read_manifest
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.io import parquet
 from polyseme.scale import ParquetFiles, open_shards, write_shards
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 from estimator_cases import LEARNED, X_WITH_GAPS, X
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.metrics import align
 from polyseme.solvers import OnlineVariational, Variational
 

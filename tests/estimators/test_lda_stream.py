@@ -9,7 +9,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 import oracles
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.solvers import OnlineVariational, Variational
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -13,7 +13,7 @@ import polyseme
 from polyseme import InputError
 from polyseme.cli.console import with_option_names
 from polyseme.core.tree import as_tree
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.io import models as storage
 from polyseme.runs.models import (
     MODELS,

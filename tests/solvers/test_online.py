@@ -9,7 +9,7 @@ from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedE
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus, uniform_rows
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.kernels import add_rows, padded, take_rows
 from polyseme.priors import TopicSelection
 from polyseme.scale import write_shards

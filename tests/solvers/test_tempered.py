@@ -13,7 +13,7 @@ from polyseme import PLSA, InputError, UnsupportedError
 from polyseme.core.fold_in import fold_in
 from polyseme.core.model import Model
 from polyseme.core.shard import split_tokens
-from polyseme.datasets.synthetic import sample_corpus
+from polyseme.datasets import sample_corpus
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.base import FitProblem, advance_to_end
 from polyseme.solvers.early_stopping import hold_out_tokens

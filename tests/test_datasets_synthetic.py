@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from polyseme import PLSA, InputError
-from polyseme.datasets import synthetic_corpus
-from polyseme.datasets.synthetic import sample_chunks, sample_corpus
+from polyseme.datasets import sample_chunks, sample_corpus, synthetic_corpus
 
 
 @pytest.mark.parametrize("model", ["lda", "plsa"])

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from document_files import PAGES, dump
-from polyseme.datasets import TextCorpus, corpora, docstrings, newsgroups
+from polyseme import datasets
+from polyseme.datasets import TextCorpus, docstrings, newsgroups
 from polyseme.errors import InputError
 from polyseme.text import read
 
@@ -136,7 +137,7 @@ def test_packages_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch)
         docstrings(("no_such_package",))
     with pytest.raises(InputError, match=r"'scipy\.stats' is not the name of a top-level package: give one"):
         docstrings(("scipy.stats",))
-    monkeypatch.setattr(corpora, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
+    monkeypatch.setattr(datasets, "find_spec", lambda name: ModuleSpec(name, None, origin="built-in"))
     with pytest.raises(InputError, match=r"The package 'compiled' has no Python sources to read: name another\."):
         docstrings(("compiled",))
 
