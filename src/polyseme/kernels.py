@@ -48,7 +48,7 @@ FOLD_IN_STEPS = 1000
 """Maximum number of steps of a document."""
 _WIDTH_STEP = 16
 _CACHE_LINE = 64
-_TILE_BYTES = 256
+_TILE_BYTES = 128
 """Bytes of a tile of columns (kTileBytes in row_table.hpp)."""
 _PASS_TOLERANCE = 1e-3
 """Coordinate ascent on a row stops when a pass moves less than this share of its total."""
@@ -611,36 +611,33 @@ def least_squares_rows(
 class ReciprocalSums:
     """Sums of the Itakura-Saito loss over dense rows, compiled (reciprocal.hpp).
 
-    x : rows of positive data. floors : smallest q of each row.
+    x : rows of positive data, of which two copies are kept. floors : smallest q of each row.
     """
 
     def __init__(self, x: Array, floors: Array) -> None:
-        self._columns = x.shape[1]
-        self._x = _with_whole_tiles(x)
+        self._by_row, self._by_column = _with_whole_tiles(x), _with_whole_tiles(x.T)
         self._floors = np.ascontiguousarray(floors, dtype=x.dtype)
 
-    def docs(self, A: Array, topics: Array, *, n_threads: int) -> tuple[Floats, Array, Array]:
-        """Return the loss of each row, and sums over the columns of x / q^2 and of 1 / q times the topics (rows x K).
+    def docs(self, A: Array, B: Array, n_topics: int, *, n_threads: int) -> tuple[Floats, Floats, Floats]:
+        """Return the loss of each row, and sums over the columns of x / q^2 B and of 1 / q B (rows x width).
 
-        A is rows x K, `topics` is K x columns, and q = A @ topics.
+        A (rows x width) and B (columns x width) are padded operands with `n_topics` columns in use, and q = A B'.
         """
-        A, losses = np.ascontiguousarray(A), np.empty(len(A))
-        numerators, denominators = np.empty_like(A), np.empty_like(A)
-        _kernels.reciprocal_docs(
-            self._x, A, _with_whole_tiles(topics), self._floors, self._columns, numerators, denominators, losses,
-            n_threads=n_threads,
+        losses, numerators, denominators = np.empty(len(A)), np.empty(A.shape), np.empty(A.shape)
+        _kernels.reciprocal_sums(
+            self._by_column, B, B, np.ascontiguousarray(A), None, self._floors, numerators, denominators, losses,
+            topics=n_topics, n_threads=n_threads,
         )  # fmt: skip
         return losses, numerators, denominators
 
-    def words(self, A: Array, weighted: Array, topics: Array, *, n_threads: int) -> tuple[Floats, Floats]:
-        """Return sums over the rows of x / q^2 and of 1 / q times `weighted`, A times weights (columns x K)."""
-        tiles = _with_whole_tiles(topics)
-        numerators, denominators = np.zeros((2, *tiles.shape))
-        _kernels.reciprocal_words(
-            self._x, np.ascontiguousarray(A), np.ascontiguousarray(weighted), tiles, self._floors, self._columns,
-            numerators, denominators, n_threads=n_threads,
+    def words(self, A: Array, weighted: Array, B: Array, n_topics: int, *, n_threads: int) -> tuple[Floats, Floats]:
+        """Return sums over the rows of x / q^2 and of 1 / q times `weighted`, A times weights (columns x width)."""
+        numerators, denominators = np.empty(B.shape), np.empty(B.shape)
+        _kernels.reciprocal_sums(
+            self._by_row, np.ascontiguousarray(A), np.ascontiguousarray(weighted), B, self._floors, None, numerators,
+            denominators, None, topics=n_topics, n_threads=n_threads,
         )  # fmt: skip
-        return numerators[:, : self._columns].T, denominators[:, : self._columns].T
+        return numerators, denominators
 
 
 def _with_whole_tiles(rows: Array) -> Array:
@@ -649,6 +646,17 @@ def _with_whole_tiles(rows: Array) -> Array:
     wide = aligned_empty((len(rows), -(-rows.shape[1] // tile) * tile), rows.dtype)
     wide[:, : rows.shape[1]], wide[:, rows.shape[1] :] = rows, 0
     return wide
+
+
+def times_ratio(factor: Array, numerators: Array, denominators: Array, root: bool, *, n_threads: int) -> Array:
+    """Return factor * numerators / denominators, or, with `root`, times the root of the ratio; all are rows x width.
+
+    An entry becomes zero if its denominator is zero, or if products with it would be denormal.
+    """
+    out = aligned_empty(factor.shape, factor.dtype)
+    sums = (np.ascontiguousarray(terms, dtype=np.float64) for terms in (numerators, denominators))
+    _kernels.multiplied(np.ascontiguousarray(factor), *sums, root, out, n_threads=n_threads)
+    return out
 
 
 def padded_width(n_columns: int) -> int:

@@ -5,7 +5,7 @@ import pytest
 
 from polyseme import InputError
 from polyseme.core.model import as_loss
-from polyseme.kernels import ReciprocalSums
+from polyseme.kernels import ReciprocalSums, padded
 from polyseme.losses import LOSSES, Beta
 from sentences import sentence
 
@@ -45,15 +45,17 @@ def test_the_compiled_itakura_saito_sums_equal_the_formulas(dtype, rows, columns
     A, topics = rng.gamma(1.0, 1.0, (rows, K)).astype(dtype), rng.gamma(1.0, 1.0, (K, columns)).astype(dtype)
     floors, weights = np.full(rows, 0.5, dtype=dtype), rng.uniform(0, 2, (rows, 1)).astype(dtype)
     Q = np.maximum(A.astype(float) @ topics, 0.5)
-    sums = ReciprocalSums(X, floors)
-    losses, numerators, denominators = sums.docs(A, topics, n_threads=2)
+    sums, wide, words = ReciprocalSums(X, floors), padded(A, dtype), padded(topics.T, dtype)
+    losses, numerators, denominators = sums.docs(wide, words, K, n_threads=2)
     rtol = 1e-4 if dtype == np.float32 else 1e-11
     np.testing.assert_allclose(losses, Beta(0).values(X.astype(float), Q).sum(axis=1), rtol=rtol)
-    np.testing.assert_allclose(numerators, (X / Q**2) @ topics.T, rtol=rtol)
-    np.testing.assert_allclose(denominators, (1 / Q) @ topics.T, rtol=rtol)
-    numerators, denominators = sums.words(A, A * weights, topics, n_threads=2)
-    np.testing.assert_allclose(numerators, (X / Q**2).T @ (A * weights), rtol=rtol)
-    np.testing.assert_allclose(denominators, (1 / Q).T @ (A * weights), rtol=rtol)
+    np.testing.assert_allclose(numerators[:, :K], (X / Q**2) @ topics.T, rtol=rtol)
+    np.testing.assert_allclose(denominators[:, :K], (1 / Q) @ topics.T, rtol=rtol)
+    assert not numerators[:, K:].any()
+    assert not denominators[:, K:].any()
+    numerators, denominators = sums.words(wide, wide * weights, words, K, n_threads=2)
+    np.testing.assert_allclose(numerators[:, :K], (X / Q**2).T @ (A * weights), rtol=rtol)
+    np.testing.assert_allclose(denominators[:, :K], (1 / Q).T @ (A * weights), rtol=rtol)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -62,18 +64,16 @@ def test_the_compiled_itakura_saito_loss_has_no_limits_within_the_type(dtype):
     rng = np.random.default_rng(0)
     X = (10 ** rng.uniform(-15, 15, size=(3, 700))).astype(dtype)
     X[1] *= dtype(1e-6)
-    A, topics, floors = np.ones((3, 1), dtype=dtype), np.ones((1, 700), dtype=dtype), np.full(3, 1e-20, dtype=dtype)
+    A, B, floors = padded(np.ones((3, 1)), dtype), padded(np.ones((700, 1)), dtype), np.full(3, 1e-20, dtype=dtype)
     sums = ReciprocalSums(X, floors)
     wide = X.astype(np.float64)
     expected = (wide - np.log(wide) - 1).sum(axis=1)
-    np.testing.assert_allclose(
-        sums.docs(A, topics, n_threads=1)[0], expected, rtol=1e-6 if dtype == np.float32 else 1e-12
-    )
+    losses = sums.docs(A, B, 1, n_threads=1)[0]
+    np.testing.assert_allclose(losses, expected, rtol=1e-6 if dtype == np.float32 else 1e-12)
     ones = ReciprocalSums(np.ones_like(X), floors)
-    topics[0, 130] = np.finfo(dtype).max
-    A[1] = 4
-    with np.errstate(over="ignore"):
-        losses = ones.docs(A, topics, n_threads=1)[0]
+    B[130, 0] = np.finfo(dtype).max
+    A[1, 0] = 4
+    losses = ones.docs(A, B, 1, n_threads=1)[0]
     assert not np.isfinite(losses[1])
 
 

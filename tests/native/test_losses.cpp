@@ -1,4 +1,6 @@
 // The kernels of the losses compared with plain loops in double: products, least squares, Itakura-Saito.
+#include <cmath>
+
 #include "problem.hpp"
 #include "products.hpp"
 #include "reciprocal.hpp"
@@ -98,50 +100,69 @@ template <class T>
 void test_reciprocal(int64_t rows, int64_t columns, int topics, Isa isa) {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> uniform(0.1, 2);
-    const int64_t tile = kTileBytes / static_cast<int64_t>(sizeof(T)), stride = (columns + tile - 1) / tile * tile;
-    std::vector<T> x(at(rows * stride)), A(at(rows * topics)), weighted(A.size()), topic(at(topics * stride));
-    std::vector<T> floors(at(rows), T(0.2)), zeros(at(topics));
+    const int64_t tile = tile_columns<T>, stride = (columns + tile - 1) / tile * tile;
+    const int width = (topics + 15) / 16 * 16;
+    std::vector<T> x(at(rows * stride)), A(at(rows * width)), weighted(A.size()), B(at(columns * width));
+    std::vector<T> row_floors(at(rows), T(0.2)), column_floors(at(columns), T(0.3));
     for (int64_t i = 0; i < rows; ++i) {
         for (int64_t w = 0; w < columns; ++w) x[at(i * stride + w)] = static_cast<T>(uniform(random));
         for (int k = 0; k < topics; ++k) {
-            A[at(i * topics + k)] = static_cast<T>(uniform(random));
-            weighted[at(i * topics + k)] = A[at(i * topics + k)] * static_cast<T>(i % 3);
+            A[at(i * width + k)] = static_cast<T>(uniform(random));
+            weighted[at(i * width + k)] = A[at(i * width + k)] * static_cast<T>(i % 3);
         }
     }
-    for (int k = 0; k < topics; ++k)
-        for (int64_t w = 0; w < columns; ++w) topic[at(k * stride + w)] = static_cast<T>(uniform(random));
-    const DenseProblem<T> problem{x.data(),      A.data(), weighted.data(), zeros.data(), topic.data(),
-                                  floors.data(), rows,     columns,         stride,       topics};
-    std::vector<double> losses(at(rows)), naive_losses(at(rows)), n_docs(A.size()), d_docs(A.size());
-    std::vector<double> n_words(topic.size()), d_words(topic.size());
-    for (int64_t i = 0; i < rows; ++i)
-        for (int64_t w = 0; w < columns; ++w) {
-            double q = 0;
-            for (int k = 0; k < topics; ++k)
-                q += static_cast<double>(A[at(i * topics + k)]) * static_cast<double>(topic[at(k * stride + w)]);
-            q = std::max(q, static_cast<double>(floors[at(i)]));
-            const double ratio = static_cast<double>(x[at(i * stride + w)]) / q;
-            naive_losses[at(i)] += ratio - std::log(ratio) - 1;
-            for (int k = 0; k < topics; ++k) {
-                n_docs[at(i * topics + k)] += ratio / q * static_cast<double>(topic[at(k * stride + w)]);
-                d_docs[at(i * topics + k)] += static_cast<double>(topic[at(k * stride + w)]) / q;
-                n_words[at(k * stride + w)] += ratio / q * static_cast<double>(weighted[at(i * topics + k)]);
-                d_words[at(k * stride + w)] += static_cast<double>(weighted[at(i * topics + k)]) / q;
+    for (int64_t w = 0; w < columns; ++w)
+        for (int k = 0; k < topics; ++k) B[at(w * width + k)] = static_cast<T>(uniform(random));
+    for (const bool by_column : {false, true}) {
+        const DenseProblem<T> problem{x.data(),
+                                      A.data(),
+                                      weighted.data(),
+                                      B.data(),
+                                      by_column ? nullptr : row_floors.data(),
+                                      by_column ? column_floors.data() : nullptr,
+                                      rows,
+                                      columns,
+                                      stride,
+                                      topics,
+                                      width};
+        std::vector<double> n_naive(B.size()), d_naive(B.size()), losses_naive(at(columns));
+        for (int64_t i = 0; i < rows; ++i)
+            for (int64_t w = 0; w < columns; ++w) {
+                double q = 0;
+                for (int k = 0; k < topics; ++k)
+                    q += static_cast<double>(A[at(i * width + k)]) * static_cast<double>(B[at(w * width + k)]);
+                q = std::max(q, by_column ? 0.3 : 0.2);
+                const double ratio = static_cast<double>(x[at(i * stride + w)]) / q;
+                losses_naive[at(w)] += ratio - std::log(ratio) - 1;
+                for (int k = 0; k < topics; ++k) {
+                    n_naive[at(w * width + k)] += ratio / q * static_cast<double>(weighted[at(i * width + k)]);
+                    d_naive[at(w * width + k)] += static_cast<double>(weighted[at(i * width + k)]) / q;
+                }
             }
+        std::vector<double> first;
+        for (const int threads : {1, 4}) {
+            std::vector<double> n(B.size(), 7), d(B.size(), 7), losses(at(columns), 7);
+            reciprocal_sums(problem, n.data(), d.data(), losses.data(), threads, isa);
+            check_close(losses, losses_naive, close_to<T>(), "losses of Itakura-Saito");
+            check_close(n, n_naive, close_to<T>(), "numerators of Itakura-Saito");
+            check_close(d, d_naive, close_to<T>(), "denominators of Itakura-Saito");
+            n.insert(n.end(), losses.begin(), losses.end());
+            if (threads > 1) check_same_bits(n, first, "Itakura-Saito with 1 and 4 threads");
+            first = n;
         }
-    for (const int threads : {1, 4}) {
-        std::vector<T> n(A.size()), d(A.size());
-        reciprocal_docs(problem, n.data(), d.data(), losses.data(), threads, isa);
-        check_close(losses, naive_losses, close_to<T>(), "losses of documents");
-        check_close(n, n_docs, close_to<T>(), "numerators of documents");
-        check_close(d, d_docs, close_to<T>(), "denominators of documents");
-        std::vector<double> words_n(topic.size()), words_d(topic.size());
-        reciprocal_words(problem, words_n.data(), words_d.data(), threads, isa);
-        for (int k = 0; k < topics; ++k)  // the padding contains sums that nobody reads
-            for (int64_t w = columns; w < stride; ++w) words_n[at(k * stride + w)] = words_d[at(k * stride + w)] = 0;
-        check_close(words_n, n_words, close_to<T>(), "numerators of words");
-        check_close(words_d, d_words, close_to<T>(), "denominators of words");
     }
+}
+
+template <class T>
+void test_multiplied(Isa isa) {
+    const std::vector<T> factor{T(2), T(3), T(5), T(1e-29)};
+    const std::vector<double> n{8, 4, 1, 1e-8}, d{2, 0, 4, 1};
+    std::vector<T> plain(4), root(4);
+    multiplied(factor.data(), n.data(), d.data(), false, 4, plain.data(), 2, isa);
+    multiplied(factor.data(), n.data(), d.data(), true, 4, root.data(), 2, isa);
+    const T small = sizeof(T) == 4 ? T(0) : T(1e-37), smaller = sizeof(T) == 4 ? T(0) : T(1e-33);
+    check_close(plain, std::vector<T>{T(8), T(0), T(1.25), small}, 1e-15, "multiplicative update");
+    check_close(root, std::vector<T>{T(4), T(0), T(2.5), smaller}, 1e-15, "multiplicative update with a root");
 }
 
 }  // namespace
@@ -154,6 +175,8 @@ void test_losses() {
         test_multiply<double>(isa);
         test_descend_counts<float>(isa);
         test_descend_counts<double>(isa);
+        test_multiplied<float>(isa);
+        test_multiplied<double>(isa);
         for (const int64_t rows : {1, 3, 4, 9}) {
             test_descend<float>(rows, 5, isa);
             test_descend<double>(rows, 17, isa);

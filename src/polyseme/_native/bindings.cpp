@@ -127,61 +127,53 @@ void bind_table_rows(nb::module_& module) {
 }
 
 template <class T>
-DenseProblem<T> dense_problem(const In2<T>& x, const In2<T>& A, const In2<T>& weighted, const In2<T>& topics,
-                              const In1<T>& floors, int64_t columns, const T* zeros) {
-    const std::size_t rows = x.shape(0), stride = x.shape(1), K = A.shape(1);
-    require(has_shape(A, {rows, K}) && has_shape(weighted, {rows, K}) && has_shape(topics, {K, stride}) &&
-                has_shape(floors, {rows}) && stride * sizeof(T) % static_cast<std::size_t>(kTileBytes) == 0 &&
-                0 <= columns && static_cast<std::size_t>(columns) <= stride,
-            "the arrays of a dense loss do not fit together");
-    return {x.data(),
-            A.data(),
-            weighted.data(),
-            zeros,
-            topics.data(),
-            floors.data(),
-            static_cast<int64_t>(rows),
-            columns,
-            static_cast<int64_t>(stride),
-            columns_of(A)};
-}
-
-template <class T>
 void bind_losses(nb::module_& module) {
     module.def(
-        "reciprocal_docs",
-        [](In2<T> x, In2<T> A, In2<T> topics, In1<T> floors, int64_t columns, Out2<T> numerators, Out2<T> denominators,
-           Out1<double> losses, int n_threads) {
-            const DenseProblem<T> problem = dense_problem<T>(x, A, A, topics, floors, columns, nullptr);
-            require(has_shape(numerators, {A.shape(0), A.shape(1)}) &&
-                        has_shape(denominators, {A.shape(0), A.shape(1)}) && has_shape(losses, {A.shape(0)}),
-                    "the arrays of reciprocal_docs do not fit together");
-            const int threads = threads_for_each(n_threads, x, 3.0 * problem.topics_count);
+        "reciprocal_sums",
+        [](In2<T> x, In2<T> A, In2<T> weighted, In2<T> B, std::optional<In1<T>> row_floors,
+           std::optional<In1<T>> column_floors, Out2<double> numerators, Out2<double> denominators,
+           std::optional<Out1<double>> losses, int topics, int n_threads) {
+            const std::size_t rows = x.shape(0), stride = x.shape(1), columns = B.shape(0), width = B.shape(1);
+            require(has_shape(A, {rows, width}) && has_shape(weighted, {rows, width}) && columns <= stride &&
+                        stride % static_cast<std::size_t>(tile_columns<T>) == 0 && has_shape(row_floors, {rows}) &&
+                        has_shape(column_floors, {columns}) && has_shape(numerators, {columns, width}) &&
+                        has_shape(denominators, {columns, width}) && has_shape(losses, {columns}) && 0 <= topics &&
+                        static_cast<std::size_t>(topics) <= width,
+                    "the arrays of reciprocal_sums do not fit together");
+            const DenseProblem<T> problem{x.data(),
+                                          A.data(),
+                                          weighted.data(),
+                                          B.data(),
+                                          pointer_or_null(row_floors),
+                                          pointer_or_null(column_floors),
+                                          static_cast<int64_t>(rows),
+                                          static_cast<int64_t>(columns),
+                                          static_cast<int64_t>(stride),
+                                          topics,
+                                          columns_of(B)};
+            double* const found = pointer_or_null(losses);
+            const int threads = threads_for_each(n_threads, x, 3.0 * topics);
             const nb::gil_scoped_release released;
-            if (problem.rows > 0)
-                reciprocal_docs<T>(problem, numerators.data(), denominators.data(), losses.data(), threads,
-                                   chosen_isa());
+            reciprocal_sums<T>(problem, numerators.data(), denominators.data(), found, threads, chosen_isa());
         },
-        nb::arg("x").noconvert(), nb::arg("A").noconvert(), nb::arg("topics").noconvert(),
-        nb::arg("floors").noconvert(), nb::arg("columns"), nb::arg("numerators").noconvert(),
-        nb::arg("denominators").noconvert(), nb::arg("losses").noconvert(), nb::arg("n_threads"));
+        nb::arg("x").noconvert(), nb::arg("A").noconvert(), nb::arg("weighted").noconvert(), nb::arg("B").noconvert(),
+        nb::arg("row_floors").noconvert().none(), nb::arg("column_floors").noconvert().none(),
+        nb::arg("numerators").noconvert(), nb::arg("denominators").noconvert(), nb::arg("losses").noconvert().none(),
+        nb::arg("topics"), nb::arg("n_threads"));
     module.def(
-        "reciprocal_words",
-        [](In2<T> x, In2<T> A, In2<T> weighted, In2<T> topics, In1<T> floors, int64_t columns, Out2<double> numerators,
-           Out2<double> denominators, int n_threads) {
-            const std::vector<T> zeros(A.shape(1));
-            const DenseProblem<T> problem = dense_problem<T>(x, A, weighted, topics, floors, columns, zeros.data());
-            require(has_shape(numerators, {topics.shape(0), topics.shape(1)}) &&
-                        has_shape(denominators, {topics.shape(0), topics.shape(1)}),
-                    "the arrays of reciprocal_words do not fit together");
-            const int threads = threads_for_each(n_threads, x, 3.0 * problem.topics_count);
+        "multiplied",
+        [](In2<T> factor, In2<double> numerators, In2<double> denominators, bool root, Out2<T> out, int n_threads) {
+            const std::size_t rows = factor.shape(0), width = factor.shape(1);
+            require(has_shape(numerators, {rows, width}) && has_shape(denominators, {rows, width}) &&
+                        has_shape(out, {rows, width}),
+                    "the arrays of multiplied do not fit together");
+            const int threads = threads_for_each(n_threads, factor, 16);
             const nb::gil_scoped_release released;
-            if (problem.rows > 0)
-                reciprocal_words<T>(problem, numerators.data(), denominators.data(), threads, chosen_isa());
+            multiplied<T>(factor.data(), numerators.data(), denominators.data(), root,
+                          static_cast<int64_t>(rows * width), out.data(), threads, chosen_isa());
         },
-        nb::arg("x").noconvert(), nb::arg("A").noconvert(), nb::arg("weighted").noconvert(),
-        nb::arg("topics").noconvert(), nb::arg("floors").noconvert(), nb::arg("columns"),
-        nb::arg("numerators").noconvert(), nb::arg("denominators").noconvert(), nb::arg("n_threads"));
+        nb::arg("factor").noconvert(), nb::arg("numerators").noconvert(), nb::arg("denominators").noconvert(),
+        nb::arg("root"), nb::arg("out").noconvert(), nb::arg("n_threads"));
     module.def(
         "descend",
         [](In2<double> P, In2<T> G, Out2<T> F, int topics, int passes, double enough, int n_threads) {

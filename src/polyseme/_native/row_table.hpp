@@ -42,23 +42,33 @@ struct Shifted {
     bool precise;
 };
 
-// A few rows of dense data for the Itakura-Saito loss (reciprocal.hpp). Tiles for the documents are two rows by four
-// packs, tiles for the words four rows by two packs, so that the sums that change most often stay in registers.
-constexpr int kMostRows = 4;
-constexpr int kDocRows = 2, kDocPacks = 4, kWordRows = 4, kWordPacks = 2;
-constexpr int64_t kTileBytes = 64 * kDocPacks;  // columns are padded to this many bytes, whatever the instruction set
-constexpr int64_t kWordBytes = 64 * kWordPacks;
+// Some rows of a tile of columns of dense data, for the Itakura-Saito loss (reciprocal.hpp). They are computed in parts
+// of two packs, so that what changes most often stays in registers.
+constexpr int kDenseRows = 4, kDensePacks = 2;
+constexpr int64_t kTileBytes = 64 * kDensePacks;  // of a row of a tile, whatever the instruction set
+
+template <class T>
+constexpr int tile_columns = static_cast<int>(kTileBytes / static_cast<int64_t>(sizeof(T)));
 
 template <class T>
 struct ReciprocalRows {
-    const T* x[kMostRows];         // padded data; for words, at the tile
-    const T* a[kMostRows];         // K numbers of the documents' factor
-    const T* weighted[kMostRows];  // the same times the weight of the document, or zeros; for the sums of the words
-    const T* topics;               // K x padded columns; for words, at the tile
-    int64_t stride;                // padded columns
-    int64_t columns;               // columns with data
-    int topics_count;              // K
-    T floor[kMostRows];            // smallest q of each row
+    const T* x[kDenseRows];         // data, at the tile
+    int64_t ahead;                  // numbers to the next rows, which are prefetched; 0: there are none
+    const T* a[kDenseRows];         // K numbers of the factor of the rows
+    const T* weighted[kDenseRows];  // the same times the weight of the row, or zeros
+    T floor[kDenseRows];            // smallest q of each row
+    const T* floors;                // smallest q of each column of the tile
+    const T* topics;                // factor of the columns of the tile (K x tile_columns)
+    int topics_count;               // K
+    int present;                    // rows before the end of the data; the last one is repeated
+};
+
+// For each column of a tile, the sum and the product of the ratios x / q. The product is `product` times 2^exponent;
+// `least` is the smallest product of a few ratios.
+template <class T>
+struct ReciprocalLosses {
+    double sum[tile_columns<T>], product[tile_columns<T>], least[tile_columns<T>];
+    int64_t exponent[tile_columns<T>];
 };
 
 // Rows that `descend` updates together: the numbers of the widest vector.
@@ -80,8 +90,9 @@ struct RowTable {
     void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
     Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
-    void (*reciprocal_docs)(const ReciprocalRows<T>& rows, T* numerators, T* denominators, double* losses);
-    void (*reciprocal_words)(const ReciprocalRows<T>& rows, T* numerators, T* denominators);
+    void (*reciprocal_sums)(const ReciprocalRows<T>& rows, T* numerators, T* denominators, ReciprocalLosses<T>* losses);
+    void (*multiplied)(const T* factor, const double* numerators, const double* denominators, bool root, int64_t n,
+                       T* out);
     void (*descend)(T* f, const T* p, const T* G, const T* inverse, int topics, int width, T* gain, T* value);
 };
 

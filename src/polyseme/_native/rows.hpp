@@ -246,8 +246,8 @@ inline void sweep_fused(const RowRange<T, Index>& range) {
     for (int p = 0; p < P; ++p) store(range.row_sum + p * L, total[p]);
 }
 
-// Adds the sums over a range. If the operands are short, each is used for its product and for the sum at once. Otherwise
-// the operands of a block are read twice; the second time they should still be in the first-level cache.
+// Adds the sums over a range. If the operands are short, each is used for its product and for the sum at once.
+// Otherwise the operands of a block are read twice; the second time they should still be in the first-level cache.
 template <class T, int Width, class Index>
 void sweep_range(const RowRange<T, Index>& range, int width) {
     if constexpr (Width > 0 && Width / lanes<T> <= 8 && Width * sizeof(T) <= 384) {
@@ -380,162 +380,116 @@ inline Pack<T> reciprocal(const Pack<T>& q) {
     return splat(T(1)) / q;
 }
 
-// For some rows and packs of columns: q = a . topics, at least `floor`; inverse = 1 / q; ratio = x / q.
-template <class T, int Rows, int Packs>
-inline void reciprocal_tile(const ReciprocalRows<T>& rows, int64_t column, Pack<T> (&ratio)[Rows][Packs],
-                            Pack<T> (&inverse)[Rows][Packs]) {
-    constexpr int L = lanes<T>;
-    Pack<T> q[Rows][Packs];
-    for (int r = 0; r < Rows; ++r)
-        for (int c = 0; c < Packs; ++c) q[r][c] = splat(T(0));
-    const T* topic = rows.topics + column;
-    for (int k = 0; k < rows.topics_count; ++k, topic += rows.stride) {
-        Pack<T> t[Packs];
-        for (int c = 0; c < Packs; ++c) t[c] = load(topic + c * L);
-        for (int r = 0; r < Rows; ++r) {
-            const Pack<T> a = splat(rows.a[r][k]);
-            for (int c = 0; c < Packs; ++c) q[r][c] = q[r][c] + a * t[c];
-        }
-    }
-    for (int r = 0; r < Rows; ++r)
-        for (int c = 0; c < Packs; ++c) {
-            inverse[r][c] = reciprocal<T>(larger<T>(q[r][c], splat(rows.floor[r])));
-            ratio[r][c] = load(rows.x[r] + column + c * L) * inverse[r][c];
-        }
-}
-
-// sum ratio - log ratio - 1 over the ratios of one row, tile by tile. The logarithm of a product of all ratios is taken at
-// the end: after every tile its exponent is moved to a sum, so that it stays finite.
+// Adds the ratios of some rows, for one pack of columns, to their sums and products. After every call the exponent of a
+// product is moved to a sum of exponents, so that the product stays finite, and one logarithm at the end suffices.
 template <class T>
-class ReciprocalLoss {
-  public:
-    // Adds the first n ratios of a tile.
-    void add(const Pack<T> (&ratio)[kDocPacks], int64_t n) {
-        constexpr int L = lanes<T>;
-        T ratios[kDocPacks * L];
-        for (int c = 0; c < kDocPacks; ++c) store(ratios + c * L, ratio[c]);
-#ifdef POLYSEME_VECTOR_TYPES
-        if (n >= kDocPacks * L) {
-            for (int i = 0; i < kDocPacks * L; i += lanes<double>) {
-                const Pack<double> wide = as_doubles(ratios + i);
-                sums_ = sums_ + wide - 1.0;
-                product_ = product_ * wide;
-            }
-            least_ = product_ < least_ ? product_ : least_;
-            const Whole bits = reinterpret_cast<const Whole&>(product_);
-            exponents_ = exponents_ + (bits >> 52) - 1023;
-            const Whole mantissa = (bits & 0xfffffffffffffLL) | 0x3ff0000000000000LL;
-            product_ = reinterpret_cast<const Pack<double>&>(mantissa);
-            return;
-        }
-#endif
-        for (int64_t i = 0; i < n && i < kDocPacks * L; ++i)
-            rest_ += static_cast<double>(ratios[i]) - 1 - std::log(static_cast<double>(ratios[i]));
-    }
-
-    double total() const {
-#ifdef POLYSEME_VECTOR_TYPES
-        int64_t exponents = 0;
-        bool positive = true;
-        for (int i = 0; i < lanes<double>; ++i) {
-            exponents += exponents_[i];
-            positive = positive && least_[i] >= std::numeric_limits<double>::min();
-        }
-        if (!positive) return std::numeric_limits<double>::infinity();  // a ratio is zero, or too small for a product
-        const double logs = 0.69314718055994530942 * static_cast<double>(exponents);
-        return rest_ + sum<double>(sums_ - log_pack<kExact>(product_)) - logs;
-#else
-        return rest_;
-#endif
-    }
-
-  private:
+inline void add_ratios(const Pack<T> (&ratio)[kDenseRows], ReciprocalLosses<T>& losses, int column) {
+    constexpr int L = lanes<T>;
+    T ratios[kDenseRows][L];
+    for (int r = 0; r < kDenseRows; ++r) store(ratios[r], ratio[r]);
 #ifdef POLYSEME_VECTOR_TYPES
     typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
-    Pack<double> sums_ = splat(0.0), product_ = splat(1.0), least_ = splat(1.0);
-    Whole exponents_ = Whole{};
+    for (int i = 0; i < L; i += lanes<double>) {
+        double* const sum = losses.sum + column + i;
+        double* const product = losses.product + column + i;
+        double* const least = losses.least + column + i;
+        int64_t* const exponent = losses.exponent + column + i;
+        Pack<double> total = load(sum), all = load(product);
+        for (int r = 0; r < kDenseRows; ++r) {
+            const Pack<double> wide = as_doubles(ratios[r] + i);
+            total = total + wide;
+            all = all * wide;
+        }
+        const Pack<double> before = load(least);
+        store(least, all < before ? all : before);
+        const Whole bits = reinterpret_cast<const Whole&>(all);
+        Whole exponents;
+        std::memcpy(&exponents, exponent, sizeof exponents);
+        exponents = exponents + (bits >> 52) - 1023;
+        std::memcpy(exponent, &exponents, sizeof exponents);
+        const Whole mantissa = (bits & 0xfffffffffffffLL) | 0x3ff0000000000000LL;
+        store(product, reinterpret_cast<const Pack<double>&>(mantissa));
+        store(sum, total);
+    }
+#else
+    for (int i = 0; i < L; ++i)
+        for (int r = 0; r < kDenseRows; ++r) {
+            const double wide = static_cast<double>(ratios[r][i]);
+            const double all = losses.product[column + i] * wide;
+            int moved = 0;
+            losses.sum[column + i] += wide;
+            losses.least[column + i] = all < losses.least[column + i] ? all : losses.least[column + i];
+            losses.product[column + i] = std::frexp(all, &moved);
+            losses.exponent[column + i] += moved;
+        }
 #endif
-    double rest_ = 0;
-};
-
-// Sums for the documents: numerators_k = sum_w x / q^2 topics_kw and denominators_k = sum_w 1 / q topics_kw of each row
-// (kDocRows x K), and the losses. The sums of every pack are kept in memory: K x kDocRows packs for each.
-template <class T>
-void reciprocal_docs(const ReciprocalRows<T>& rows, T* numerators, T* denominators, double* losses) {
-    constexpr int L = lanes<T>;
-    constexpr int step = kDocPacks * L;
-    const int K = rows.topics_count;
-    for (int i = 0; i < K * kDocRows * L; ++i) numerators[i] = denominators[i] = T(0);
-    ReciprocalLoss<T> loss[kDocRows];
-    for (int64_t column = 0; column < rows.columns; column += step) {
-        Pack<T> b[kDocRows][kDocPacks], inverse[kDocRows][kDocPacks];
-        reciprocal_tile<T, kDocRows, kDocPacks>(rows, column, b, inverse);
-        for (int r = 0; r < kDocRows; ++r) {
-            loss[r].add(b[r], rows.columns - column);
-            for (int c = 0; c < kDocPacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
-        }
-        const T* topic = rows.topics + column;
-        for (int k = 0; k < K; ++k, topic += rows.stride) {
-            T* const n = numerators + k * kDocRows * L;
-            T* const d = denominators + k * kDocRows * L;
-            Pack<T> n0 = load(n), n1 = load(n + L), d0 = load(d), d1 = load(d + L);
-            for (int c = 0; c < kDocPacks; ++c) {
-                const Pack<T> t = load(topic + c * L);
-                n0 = n0 + b[0][c] * t;
-                n1 = n1 + b[1][c] * t;
-                d0 = d0 + inverse[0][c] * t;
-                d1 = d1 + inverse[1][c] * t;
-            }
-            store(n, n0);
-            store(n + L, n1);
-            store(d, d0);
-            store(d + L, d1);
-        }
-    }
-    for (int r = 0; r < kDocRows; ++r) losses[r] = loss[r].total();
-    for (int k = 0; k < K; ++k) {  // the sum of each pack moves to the front: entry kDocRows k + r
-        const T* const n = numerators + k * kDocRows * L;
-        const T* const d = denominators + k * kDocRows * L;
-        T sums[4];
-        sum_each<T>(load(n), load(n + L), load(d), load(d + L), sums);
-        for (int r = 0; r < kDocRows; ++r) {
-            numerators[k * kDocRows + r] = sums[r];
-            denominators[k * kDocRows + r] = sums[kDocRows + r];
-        }
-    }
 }
 
-// Adds the terms of kWordRows rows to the sums for the words of one tile (K x kWordBytes each).
+// Adds the terms of kDenseRows rows to the sums for the columns of one tile (K x tile_columns each), and to the losses
+// unless these are null.
 template <class T>
-void reciprocal_words(const ReciprocalRows<T>& rows, T* numerators, T* denominators) {
-    constexpr int L = lanes<T>;
-    constexpr int step = kWordPacks * L;
-    constexpr int width = static_cast<int>(kWordBytes / static_cast<int64_t>(sizeof(T)));
-    for (int column = 0; column < width; column += step) {
-        Pack<T> b[kWordRows][kWordPacks], inverse[kWordRows][kWordPacks];
-        reciprocal_tile<T, kWordRows, kWordPacks>(rows, column, b, inverse);
-        for (int r = 0; r < kWordRows; ++r)
-            for (int c = 0; c < kWordPacks; ++c) b[r][c] = b[r][c] * inverse[r][c];
+void reciprocal_sums(const ReciprocalRows<T>& rows, T* numerators, T* denominators, ReciprocalLosses<T>* losses) {
+    constexpr int L = lanes<T>, R = kDenseRows, C = kDensePacks;
+    constexpr int width = tile_columns<T>;
+    for (int r = 0; r < R; ++r) prefetch<T, width, true>(rows.x[r] + rows.ahead);
+    for (int column = 0; column < width; column += C * L) {
+        Pack<T> b[R][C], inverse[R][C];
+        for (int r = 0; r < R; ++r)
+            for (int c = 0; c < C; ++c) b[r][c] = splat(T(0));
+        for (int k = 0; k < rows.topics_count; ++k) {
+            Pack<T> t[C];
+            for (int c = 0; c < C; ++c) t[c] = load(rows.topics + k * width + column + c * L);
+            for (int r = 0; r < R; ++r) {
+                const Pack<T> a = splat(rows.a[r][k]);
+                for (int c = 0; c < C; ++c) b[r][c] = b[r][c] + a * t[c];
+            }
+        }
+        for (int r = 0; r < R; ++r)
+            for (int c = 0; c < C; ++c) {
+                const Pack<T> floor = larger<T>(splat(rows.floor[r]), load(rows.floors + column + c * L));
+                inverse[r][c] = reciprocal<T>(larger<T>(b[r][c], floor));
+                b[r][c] = load(rows.x[r] + column + c * L) * inverse[r][c];  // the ratio
+            }
+        if (losses)
+            for (int c = 0; c < C; ++c) {
+                Pack<T> ratio[R];
+                for (int r = 0; r < R; ++r) ratio[r] = r < rows.present ? b[r][c] : splat(T(1));
+                add_ratios<T>(ratio, *losses, column + c * L);
+            }
+        for (int r = 0; r < R; ++r)
+            for (int c = 0; c < C; ++c) b[r][c] = b[r][c] * inverse[r][c];
         for (int k = 0; k < rows.topics_count; ++k) {
             T* const n = numerators + k * width + column;
             T* const d = denominators + k * width + column;
-            Pack<T> sum_n[kWordPacks], sum_d[kWordPacks];
-            for (int c = 0; c < kWordPacks; ++c) {
+            Pack<T> sum_n[C], sum_d[C];
+            for (int c = 0; c < C; ++c) {
                 sum_n[c] = load(n + c * L);
                 sum_d[c] = load(d + c * L);
             }
-            for (int r = 0; r < kWordRows; ++r) {
+            for (int r = 0; r < R; ++r) {
                 const Pack<T> a = splat(rows.weighted[r][k]);
-                for (int c = 0; c < kWordPacks; ++c) {
+                for (int c = 0; c < C; ++c) {
                     sum_n[c] = sum_n[c] + a * b[r][c];
                     sum_d[c] = sum_d[c] + a * inverse[r][c];
                 }
             }
-            for (int c = 0; c < kWordPacks; ++c) {
+            for (int c = 0; c < C; ++c) {
                 store(n + c * L, sum_n[c]);
                 store(d + c * L, sum_d[c]);
             }
         }
+    }
+}
+
+// The multiplicative update (reciprocal.hpp). Products of two smaller numbers than `least` would be denormal.
+template <class T>
+void multiplied(const T* factor, const double* numerators, const double* denominators, bool root, int64_t n, T* out) {
+    constexpr double least = sizeof(T) == 4 ? 1e-30 : 1e-200;
+    for (int64_t i = 0; i < n; ++i) {
+        const double ratio = denominators[i] > 0 ? numerators[i] / denominators[i] : 0.0;
+        const double change = root ? std::sqrt(ratio) : ratio;
+        const double value = change * static_cast<double>(factor[i]);
+        out[i] = value > least ? static_cast<T>(value) : T(0);
     }
 }
 
@@ -600,8 +554,8 @@ RowTable<T> table_of() {
             mix<T>,
             slope<T>,
             shift<T>,
-            reciprocal_docs<T>,
-            reciprocal_words<T>,
+            reciprocal_sums<T>,
+            multiplied<T>,
             descend<T>};
 }
 

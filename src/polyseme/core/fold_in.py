@@ -319,7 +319,7 @@ class LeastLoss(NoLargeArrays):
                 step = least_squares_rows(point, products, G, K, passes=_PASSES, enough=0.0, n_threads=n_threads)
                 return values, step
             if free:
-                return values, multiplied(point, terms, self.loss.powers)
+                return values, multiplied(point, terms, self.loss.powers, n_threads=n_threads)
             return values, constrained(point, terms, self.loss.powers, totals[rows[index]])
 
         point, last = start, start

@@ -113,13 +113,17 @@ class LossSums:
             products = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
             return Terms(products, _times_gram(B, gram(A, weights, n_threads=n_threads), n_threads))
         K = self._n_topics
-        topics = np.ascontiguousarray(B[:, :K].T)
         if self._loss.compiled is not None:
-            found = np.zeros((2, len(B), K))
-            for block in self._compiled_blocks:
-                a = A[block, :K]
-                found += self._compiled(block).words(a, with_weights(a, weights, block), topics, n_threads=n_threads)
-            return Terms(*(_widened(sums, B) for sums in found))
+            parts_of_blocks = (
+                self._compiled(block).words(A[block], with_weights(A[block], weights, block), B, K, n_threads=n_threads)
+                for block in self._compiled_blocks
+            )
+            terms = Terms(*next(parts_of_blocks))
+            for part in parts_of_blocks:
+                for sums, more in zip(terms, part, strict=True):
+                    sums += more
+            return terms
+        topics = np.ascontiguousarray(B[:, :K].T)
 
         def one_block(block: slice) -> Array:
             a, x = A[block, :K], counts.dense_rows(block)
@@ -155,15 +159,14 @@ class LossSums:
     def _dense_docs(self, A: Array, B: Array, *, update: bool) -> tuple[Floats, Terms]:
         """Return the loss of each document and, with `update`, the sums for A, from blocks of dense rows."""
         K = self._n_topics
+        if self._loss.compiled is not None:
+            found = [
+                self._compiled(block).docs(A[block], B, K, n_threads=self._n_threads) for block in self._compiled_blocks
+            ]
+            losses, *sums_of_docs = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+            return losses, Terms(*sums_of_docs)
         topics, losses = np.ascontiguousarray(B[:, :K].T), np.empty(self._counts.n_docs)
         terms = Terms(np.zeros_like(A), np.zeros_like(A)) if update else Terms(A, A)
-        if self._loss.compiled is not None:
-            for block in self._compiled_blocks:
-                found = self._compiled(block).docs(A[block, :K], topics, n_threads=self._n_threads)
-                losses[block] = found[0]
-                if update:
-                    terms.numerators[block, :K], terms.denominators[block, :K] = found[1:]
-            return losses, terms
 
         def one_block(block: slice) -> None:
             x = self._counts.dense_rows(block)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.kernels import Array, Floats, without_negligible
+from polyseme.kernels import Array, Floats, times_ratio, without_negligible
 from polyseme.losses.base import Powers
 from polyseme.losses.sums import Terms
 
@@ -27,15 +27,14 @@ _PRECISION = 1e-14
 """Relative error of a sum at which Newton's method stops."""
 
 
-def multiplied(factor: Array, terms: Terms, powers: Powers) -> Array:
+def multiplied(factor: Array, terms: Terms, powers: Powers, *, n_threads: int = 1) -> Array:
     """Return the factor after a multiplicative update. An entry becomes zero if its denominator is zero."""
     numerators, denominators = terms
+    exponent = powers.exponent
+    if exponent in (0.5, 1):
+        return times_ratio(factor, numerators, denominators, exponent == 0.5, n_threads=n_threads)
     change = np.divide(numerators, denominators, out=np.zeros(factor.shape), where=denominators > 0)
-    if powers.exponent == 0.5:
-        np.sqrt(change, out=change)
-    elif powers.exponent != 1:
-        np.power(change, powers.exponent, out=change)
-    return without_negligible(change * factor, factor.dtype)
+    return without_negligible(change**exponent * factor, factor.dtype)
 
 
 def constrained(factor: Array, terms: Terms, powers: Powers, totals: Floats) -> Array:

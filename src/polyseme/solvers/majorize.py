@@ -238,13 +238,12 @@ def _majorize(problem: FitProblem) -> Evaluate:
         losses, terms = sums.docs(docs, words)
         report: Any = LossReport(corpus.total_log(losses))
         if free:
-            docs, doc_terms = multiplied(docs, terms, powers), terms
+            docs, doc_terms = multiplied(docs, terms, powers, n_threads=corpus.n_threads), terms
             terms = sums.words(docs, words)
             if model.loss.is_likelihood:
                 report = _weighted_report(corpus, sums, losses, doc_terms, terms, point)
-            return EvaluatedPoint(
-                point, report, Unnormalized(docs, multiplied(words, terms, powers)).rescaled(corpus.n_threads)
-            )
+            words = multiplied(words, terms, powers, n_threads=corpus.n_threads)
+            return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled(corpus.n_threads))
         docs = constrained(docs, terms, powers, corpus.totals)
         terms = sums.words(docs, words)
         by_topic = Terms(terms.numerators.T, terms.denominators.T)
