@@ -7,7 +7,7 @@ from pathlib import Path
 SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 
 LAYERS = (
-    {"errors", "progress", "terminal", "_native"},
+    {"errors", "progress", "_native"},
     {"kernels"},
     {"utils"},
     {"priors", "losses"},

@@ -1,8 +1,13 @@
-"""Progress of long calls: of a fit on standard error (a progress bar on a terminal, else plain lines), and of a run."""
+"""What long calls show while they run: a fit a bar or lines on standard error, a run its stages and notes.
+
+Control characters in file names and texts are printed in escaped form (\\x1b), so that a document cannot control the
+terminal. rich is imported only to show a bar, because a fit does not need it.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +21,14 @@ Callback = Callable[[Entry], Any]
 
 ProgressUpdate = Callable[[float, float | None, str], None]
 """Signature of ``update(completed, total, detail)``; `total` is None while it is not known."""
+
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters of ASCII and Latin-1, except tab and line feed
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that reorder the text of a line
+    "\u2028\u2029\ufff9-\ufffb"  # other line separators, and hidden annotations
+    "\ud800-\udfff]"  # surrogates, which cannot be encoded
+)
+"""Characters that a document must not send to a terminal."""
 
 _LINE_EVERY = 10
 """Iterations between two lines."""
@@ -45,9 +58,39 @@ class SilentReporter:
         pass
 
 
+class TerminalReporter:
+    """Shows the progress of a long call as bars, and its notes as lines.
+
+    console : a console of rich.
+    translate : function that is applied to each note, such as one that replaces arguments by options.
+    """
+
+    def __init__(self, console: Any, *, quiet: bool = False, translate: Callable[[str], str] = str) -> None:
+        self._console, self._quiet, self._translate = console, quiet, translate
+
+    def stage(self, name: str, *, unit: str = "", size: float = 1.0) -> AbstractContextManager[ProgressUpdate]:
+        return _stage_bar(self._console, visible(name), unit, size, quiet=self._quiet)
+
+    def note(self, text: str) -> None:
+        if not self._quiet:
+            self._console.print(visible(self._translate(text)), soft_wrap=True)
+
+
 def pluralize(number: int, noun: str) -> str:
     """Return for example "1 document" or "2,000 documents"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def visible(text: str, *, one_line: bool = False) -> str:
+    r"""Return the text with control characters as \x1b or \u202e; with `one_line`, escape line feeds and tabs, too."""
+    text = UNSAFE.sub(escape_character, text)
+    return text.replace("\n", "\\n").replace("\t", "\\t") if one_line else text
+
+
+def escape_character(found: re.Match[str]) -> str:
+    """Return the escaped form of a character that UNSAFE has found."""
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 @contextmanager
@@ -66,7 +109,7 @@ def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | No
             lines.end()
         return
     try:
-        with _progress_bar(console, verbose, max_iter, what) as show:
+        with _fit_bar(console, verbose, max_iter, what) as show:
             yield [show, *user]
     finally:
         _bar.release()
@@ -84,7 +127,7 @@ def _terminal() -> Any:
 
 
 @contextmanager
-def _progress_bar(console: Any, verbose: int, max_iter: int, what: str) -> Iterator[Callback]:
+def _fit_bar(console: Any, verbose: int, max_iter: int, what: str) -> Iterator[Callback]:
     """Show a bar while the block runs; yield the function that updates it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -98,6 +141,36 @@ def _progress_bar(console: Any, verbose: int, max_iter: int, what: str) -> Itera
     with Progress(*columns, console=console, transient=verbose < 2) as progress:
         task = progress.add_task(what, total=max_iter, state="")
         yield lambda entry: progress.update(task, completed=int(entry["iteration"]), state=_state(entry))
+
+
+@contextmanager
+def _stage_bar(console: Any, name: str, unit: str, size: float, *, quiet: bool) -> Iterator[ProgressUpdate]:
+    """Show a bar that is removed at the end; without a terminal, print one line at the start."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[detail]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    if not console.is_terminal and not quiet:
+        console.print(f"{name} ...")
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(name, total=None, detail="", rate="")
+
+        def update(completed: float, total: float | None, detail: str) -> None:
+            progress.update(task, completed=completed, total=total, detail=detail)
+            progress.update(task, rate=_rate(progress.tasks[0].speed, unit, size))
+
+        yield update
+
+
+def _rate(speed: float | None, unit: str, size: float) -> str:
+    return "" if not unit or speed is None else f"{speed / size:,.1f} {unit}/s"
 
 
 class _Lines:

@@ -11,14 +11,15 @@ import pytest
 
 pytest.importorskip("typer", reason="the extra 'cli' is not installed")
 
+import rich.console
 from rich.table import Table
 from rich.text import Text
 
 import polyseme.cli
 from cli_runner import FRUIT, METAL, run
-from polyseme import terminal
 from polyseme.cli import console
-from polyseme.terminal import Console, visible
+from polyseme.cli.console import Console
+from polyseme.progress import TerminalReporter, visible
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 """OSC 52 makes the terminal copy a text to the clipboard."""
@@ -51,6 +52,16 @@ def test_control_characters_are_shown():
     assert visible("a\n\tb\udc80", one_line=True) == r"a\n\tb\udc80"
     every = "".join(map(chr, range(0x110000)))
     assert not unsafe(visible(every))
+
+
+def test_a_reporter_shows_control_characters():
+    """Calls in Python report to a plain console of rich."""
+    file = io.StringIO()
+    report = TerminalReporter(rich.console.Console(file=file, width=200, markup=False, emoji=False))
+    report.note(HOSTILE)
+    with report.stage(HOSTILE) as update:
+        update(1, 2, "half")
+    assert file.getvalue() == f"{TAME}\n{TAME} ...\n"
 
 
 def printed(*objects, width=200, **options):
@@ -93,7 +104,7 @@ def test_shown_characters_stay_within_the_table():
 def test_long_titles_of_control_characters_take_linear_time():
     text = Text("a\x1b" * 200_000)
     text.stylize("bold", 5, 100_000)
-    changed = terminal._visible_text(text)
+    changed = console._visible_text(text)
     assert changed.plain == r"a\x1b" * 200_000
     assert [(span.start, span.end) for span in changed.spans] == [(5 + 3 * 2, 100_000 + 3 * 50_000)]
 

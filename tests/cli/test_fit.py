@@ -5,7 +5,6 @@ import gzip
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ from cli_runner import FRUIT, TEXTS, run, write_folder, write_texts
 from explorer_corpora import themed_page_data
 from polyseme import open_run
 from polyseme.datasets import synthetic_corpus
-from polyseme.progress import SilentReporter
+from polyseme.progress import SilentReporter, _rate
 from polyseme.runs import fit as fitting
 from polyseme.runs.fit import choose_n_topics
 from polyseme.runs.folder import atomic_folder
 from polyseme.runs.write import escape_formula
-from polyseme.terminal import RateColumn
 
 
 @pytest.fixture
@@ -348,4 +346,4 @@ def test_equal_documents_get_one_topic(tmp_path: Path) -> None:
     ("unit", "speed", "shown"), [("MB", 2.5e6, "2.5 MB/s"), ("MB", None, ""), ("", 2.5e6, "")]
 )  # fmt: skip
 def test_a_rate_is_shown_if_it_is_known_and_has_a_unit(unit, speed, shown):
-    assert str(RateColumn(unit, 1e6).render(SimpleNamespace(speed=speed))) == shown
+    assert _rate(speed, unit, 1e6) == shown

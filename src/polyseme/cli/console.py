@@ -1,22 +1,24 @@
-"""Output of the commands: tables of topics, JSON, errors and exit codes."""
+"""Output of the commands: a console that shows control characters, tables of topics, JSON, errors and exit codes."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import rich.console
 import typer
 from rich.cells import cell_len
+from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
+from rich.text import Span, Text
 
-from polyseme.progress import pluralize
-from polyseme.terminal import UNSAFE, Console, TerminalReporter, visible
+from polyseme.progress import UNSAFE, TerminalReporter, escape_character, pluralize, visible
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array
@@ -48,6 +50,27 @@ _MIN_SHARE_SHOWN = 0.1
 """Labels with a smaller share of a topic are not shown."""
 _TOPICS_ON_A_SCREEN = 15
 _LABEL_WIDTH = 24
+
+
+class Console(rich.console.Console):
+    """Console of rich without markup, emoji names and highlighting, which a title may contain by chance."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "emoji": False, "highlight": False, **options})
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+    def render(
+        self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Escape control characters; rich calls this method for every cell of a table, too."""
+        for segment in super().render(
+            _visible_text(renderable) if isinstance(renderable, Text) else renderable, options
+        ):
+            if segment.control is None and UNSAFE.search(segment.text):
+                segment = Segment(visible(segment.text), segment.style)
+            yield segment
 
 
 def print_json(value: Any) -> None:
@@ -213,6 +236,23 @@ def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
     screen.print(_short_topic_table(rows, screen.width))
     if more := _more_topics(rows, str(folder)):
         screen.print(more)
+
+
+def _visible_text(text: Text) -> Text:
+    """Escape control characters and move the styles with the characters that they belong to."""
+    places, added = [], [0]
+    for found in UNSAFE.finditer(text.plain):
+        places.append(found.start())
+        added.append(added[-1] + len(escape_character(found)) - 1)
+    if not places:
+        return text
+    changed = text.copy()
+    changed.plain = visible(text.plain)
+    changed.spans = [
+        Span(start + added[bisect_left(places, start)], end + added[bisect_left(places, end)], style)
+        for start, end, style in text.spans
+    ]
+    return changed
 
 
 def _is_terminal() -> bool:

@@ -28,7 +28,7 @@ from polyseme.estimators.base import FittedDecomposition, load
 from polyseme.io.files import FileManifest
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
-from polyseme.progress import Reporter, SilentReporter
+from polyseme.progress import Reporter, SilentReporter, TerminalReporter
 from polyseme.runs.documents import (
     COLUMNS,
     DUPLICATE_OF,
@@ -1093,9 +1093,9 @@ def reporter(verbose: int) -> Reporter:
     """Return the reporter of a call with this verbosity."""
     if not verbose:
         return SilentReporter()
-    from polyseme.terminal import Console, TerminalReporter
+    from rich.console import Console
 
-    return TerminalReporter(Console(stderr=True))
+    return TerminalReporter(Console(stderr=True, markup=False, emoji=False, highlight=False))
 
 
 def reading_progress(reader: Reader, update: Any) -> Iterator[Any]:

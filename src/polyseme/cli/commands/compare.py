@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli import options
-from polyseme.cli.console import print_json
-from polyseme.terminal import Console
+from polyseme.cli.console import Console, print_json
 
 if TYPE_CHECKING:
     from polyseme.runs import Run

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli.commands.explore import PAGE_FILE
-from polyseme.cli.console import exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
+from polyseme.cli.console import Console, exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
 from polyseme.runs.folder import check_target
-from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.progress import Reporter

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import exit_if_interrupted, print_topics, screen_reporter, topic_rows
+from polyseme.cli.console import Console, exit_if_interrupted, print_topics, screen_reporter, topic_rows
 from polyseme.errors import InputError
-from polyseme.terminal import Console
 
 
 def edit(

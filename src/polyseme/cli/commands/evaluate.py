@@ -9,9 +9,8 @@ import typer
 from rich.table import Table
 
 from polyseme.cli import options
-from polyseme.cli.console import print_json, screen_reporter
+from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.errors import InputError
-from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation

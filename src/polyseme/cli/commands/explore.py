@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import screen_reporter
+from polyseme.cli.console import Console, screen_reporter
 from polyseme.errors import InputError
-from polyseme.terminal import Console
 
 PAGE_FILE = "explorer.html"
 """Name of the page in the run folder."""

@@ -10,6 +10,7 @@ import typer
 
 from polyseme.cli import options
 from polyseme.cli.console import (
+    Console,
     exit_if_interrupted,
     fit_summary,
     levels_note,
@@ -19,7 +20,6 @@ from polyseme.cli.console import (
     topic_rows,
 )
 from polyseme.runs.folder import check_target
-from polyseme.terminal import Console
 
 
 def fit(

@@ -10,9 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli import options
-from polyseme.cli.console import print_json, screen_reporter
+from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.progress import pluralize
-from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.retrieval.queries import Hit, Results

@@ -11,10 +11,9 @@ import typer
 from rich.table import Table
 
 from polyseme.cli import options
-from polyseme.cli.console import print_json, screen_reporter
+from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
-from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.selection import Selection

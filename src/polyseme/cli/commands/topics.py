@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import levels_note, print_data, print_json, print_junk, topic_rows, topic_table
+from polyseme.cli.console import Console, levels_note, print_data, print_json, print_junk, topic_rows, topic_table
 from polyseme.errors import InputError
-from polyseme.terminal import Console
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import print_data, screen_reporter
+from polyseme.cli.console import Console, print_data, screen_reporter
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.progress import pluralize
-from polyseme.terminal import Console
 
 FORMATS = ("csv", "parquet", "jsonl")
 TEXT_COLUMNS = ("id", "title", "label", "time", "source", "name")

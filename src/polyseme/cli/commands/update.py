@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from polyseme.cli import options
-from polyseme.cli.console import exit_if_interrupted, screen_reporter
+from polyseme.cli.console import Console, exit_if_interrupted, screen_reporter
 from polyseme.progress import pluralize
-from polyseme.terminal import Console
 
 _UNKNOWN_SHARE = 0.1
 """Share of the new documents without a known word from which a new fit is recommended."""
