@@ -28,7 +28,7 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
 from polyseme.metrics import FitReport, PerplexityReport, coherence, fit_report, pool_reports, top_words
-from polyseme.metrics.perplexity import score_tokens
+from polyseme.metrics.evaluation import score_tokens
 from polyseme.solvers import EM
 from polyseme.solvers.base import SolverRun
 from polyseme.text import Vectorizer, read

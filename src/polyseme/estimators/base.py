@@ -48,7 +48,7 @@ from polyseme.kernels import Array, DenseCounts, Floats, check_sparse, padded
 from polyseme.losses import HiddenEntries
 from polyseme.losses.entry_weights import DenseWeights, EntryWeights, StoredWeights, stored
 from polyseme.metrics import PerplexityReport, topic_fit
-from polyseme.metrics.perplexity import score_tokens
+from polyseme.metrics.evaluation import score_tokens
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver

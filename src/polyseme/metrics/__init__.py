@@ -10,8 +10,7 @@ from polyseme.metrics.coherence import (
     coherence,
     token_sequences,
 )
-from polyseme.metrics.evaluation import Evaluation, evaluate
-from polyseme.metrics.perplexity import PerplexityReport, pool_reports
+from polyseme.metrics.evaluation import Evaluation, PerplexityReport, evaluate, pool_reports
 from polyseme.metrics.topics import (
     FitReport,
     Redundancy,

@@ -21,7 +21,7 @@ from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
 from polyseme.io.files import is_regular
 from polyseme.metrics import align
-from polyseme.metrics.perplexity import pool_reports, score_tokens
+from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
 from polyseme.runs.fit import fit_with_progress, write_levels

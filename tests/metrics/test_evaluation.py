@@ -12,7 +12,7 @@ import oracles
 from polyseme import PLSA, InputError
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.metrics import pool_reports, topic_fit
-from polyseme.metrics.perplexity import score_tokens
+from polyseme.metrics.evaluation import score_tokens
 from polyseme.utils import perplexity_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
