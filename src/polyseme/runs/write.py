@@ -573,7 +573,8 @@ def topics_csv(run: Run) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    above = ["parent", "parent_title", "parent_share"] if run.parents is not None else []
+    above = [] if run.parents is None else ["parent", "parent_title", "parent_share"]
+    parent_titles = [] if run.parents is None else run.level(run.parents.level).topic_titles
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "junk", *above])
     weights, words, names = run.fitted.topic_weights, run.topic_words(WORDS_SHOWN), run.topic_titles
     for topic in topics_in_order(run):
@@ -584,8 +585,7 @@ def topics_csv(run: Run) -> str:
         row = [topic, name, *numbers, shown, best, run.junk[topic].reason if topic in run.junk else ""]
         if run.parents is not None:
             parent = int(run.parents.topics[topic])
-            title = escape_formula(run.level(run.parents.level).topic_titles[parent])
-            row += [parent, title, f"{run.parents.shares[topic]:.6f}"]
+            row += [parent, escape_formula(parent_titles[parent]), f"{run.parents.shares[topic]:.6f}"]
         writer.writerow(row)
     return text.getvalue()
 
