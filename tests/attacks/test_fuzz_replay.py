@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -45,7 +46,7 @@ class Ends:
     folder: Path
     ends = ("well", "crash", "well", "hang", "error", "memory", "exit", "panic")
 
-    def prepare(self) -> None:
+    def prepare(self, cases: Sequence[driver.Case] | None) -> None:
         (self.folder / "prepared").touch()
 
     def check(self) -> None:
@@ -76,7 +77,7 @@ class Ends:
 def test_the_driver_detects_every_kind_of_failure(tmp_path: Path) -> None:
     fuzzer = Ends()
     fuzzer.folder = tmp_path
-    driver.in_child(fuzzer.prepare)
+    driver.in_child(lambda: fuzzer.prepare(None))
     batches = [list(fuzzer.ends[:3]), list(fuzzer.ends[3:])]
     outcome = driver.run_cases(fuzzer, batches, lambda name: {"end": name}, tmp_path)
     assert outcome.cases == 8

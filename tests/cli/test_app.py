@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from polyseme.cli import console
 from polyseme.cli.commands import demo
 from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.datasets import TextCorpus
+from polyseme.datasets import TextCorpus, docstrings
 from polyseme.io.files import FileManifest
 from polyseme.runs import Run
 
@@ -41,7 +42,9 @@ def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "MAX_DF", 1.0)
 
 
-def test_demo_on_the_real_corpus() -> None:
+def test_demo_on_real_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo reads more packages, and takes half a minute; tests/test_datasets.py reads them all."""
+    monkeypatch.setattr("polyseme.datasets.docstrings", partial(docstrings, ("sklearn",), standard_library=False))
     result = here("demo", "-k", "3", "--max-iter", "5")
     assert result.exit_code == 0, result.output
     for part in ("sklearn", "topic  weight", "documents,", "tokens", "Perplexity", "Try next"):

@@ -23,7 +23,7 @@ import traceback
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,8 +53,8 @@ class Fuzzer(Protocol):
     folder: Path
     """Folder for the files of `prepare`; set by the driver."""
 
-    def prepare(self) -> None:
-        """Make the files that the cases need. Runs in a child."""
+    def prepare(self, cases: Sequence[Case] | None) -> None:
+        """Make the files that these cases need, or, if None, those of any case. Runs in a child."""
 
     def check(self) -> None:
         """Raise if the cases would fail before anything is mutated. Runs in a child, after `prepare`."""
@@ -364,10 +364,12 @@ def run_fuzzer(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
 
     with tempfile.TemporaryDirectory(dir=scratch(), prefix="polyseme-fuzz-") as temporary:
         fuzzer.folder = folder = Path(temporary)
+        files = options.replay or sorted((CORPUS / fuzzer.name).glob("*.json"))
+        names = [str(Path(file).resolve()) for file in files]
 
         def prepare() -> None:
             os.chdir(folder)
-            fuzzer.prepare()
+            fuzzer.prepare(None if options.replay is None else [stored(name) for name in names])
             if options.replay is None:
                 fuzzer.check()
 
@@ -378,8 +380,7 @@ def run_fuzzer(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
             outcome = run_cases(fuzzer, _numbered(fuzzer, options.first, cases), drawn, folder, seconds)
             store(outcome, FOUND / fuzzer.name)
         else:
-            files = options.replay or sorted((CORPUS / fuzzer.name).glob("*.json"))
-            outcome = run_cases(fuzzer, [[str(Path(file).resolve()) for file in files]], stored, folder)
+            outcome = run_cases(fuzzer, [names], stored, folder)
             for failure in outcome.failures.values():
                 print(f"{failure.name}: {failure.signature}\n{failure.detail}")
     print(outcome, flush=True)

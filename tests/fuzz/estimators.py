@@ -2,7 +2,7 @@
 
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from itertools import pairwise
 from pathlib import Path
@@ -270,7 +270,7 @@ class Estimators:
     batch = 100
     folder: Path
 
-    def prepare(self) -> None:
+    def prepare(self, cases: Sequence[Case] | None) -> None:
         """Do nothing."""
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -133,7 +134,7 @@ class Readers:
     batch = 5000
     folder: Path
 
-    def prepare(self) -> None:
+    def prepare(self, cases: Sequence[Case] | None) -> None:
         """Do nothing."""
 
     def check(self) -> None:

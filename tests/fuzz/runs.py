@@ -7,7 +7,7 @@ all digests after a change; of such a run a command may say anything, as long as
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -118,22 +118,25 @@ class Runs:
     batch = 50
     folder: Path
 
-    def prepare(self) -> None:
+    def prepare(self, cases: Sequence[Case] | None) -> None:
         """Make small runs with all files that commands store in a run, fits that were killed, and twins of all."""
         base = self.folder / "base"
-        for place, found in ((base, _documents()), (base / TWINS, _documents()[::-1])):
+        kinds = {*FINISHED, *UNFINISHED} if cases is None else {"plain", *(case["run"] for case in cases)}
+        with_twins = cases is None or any({"twin": True} in case.get("files", {}).values() for case in cases)
+        places = {base: _documents(), **({base / TWINS: _documents()[::-1]} if with_twins else {})}
+        for place, found in places.items():
             place.mkdir()
             (place / "docs.jsonl").write_text("".join(json.dumps(document) + "\n" for document in found), "utf-8")
             (place / "new.jsonl").write_text(NEW, "utf-8")
         # These run first: they fork, which polars, used by the others, does not survive.
         for name, (options, moment) in UNFINISHED.items():
-            for place in (base, base / TWINS):
+            for place in places if name in kinds else ():
                 _kill([*FIT, *options], moment, place)
                 work_folder(place / "RUN").rename(place / name)
                 for lock in place.glob(".*.lock"):
                     lock.unlink()
         for name, options in FINISHED.items():
-            for place in (base, base / TWINS):
+            for place in places if name in kinds else ():
                 _make([*FIT, *options], place)
                 (place / "RUN").rename(place / name)
 

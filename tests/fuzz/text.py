@@ -2,7 +2,7 @@
 
 import string
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -107,7 +107,7 @@ class Texts:
     batch = 500
     folder: Path
 
-    def prepare(self) -> None:
+    def prepare(self, cases: Sequence[Case] | None) -> None:
         """Do nothing."""
 
     def check(self) -> None:

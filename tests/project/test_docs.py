@@ -9,12 +9,14 @@ import importlib.util
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from cli_runner import here
+from polyseme import datasets
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -65,8 +67,15 @@ def name_of(page):
     return str(page.relative_to(ROOT if page.parent == ROOT else DOCS))
 
 
+@pytest.fixture(scope="module")
+def docstrings_of():
+    """Return the function that parses a source file for the corpus of docstrings; it parses no file twice."""
+    return cache(datasets._docstrings_of)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_page_runs(page, tmp_path, monkeypatch):
+def test_page_runs(page, tmp_path, monkeypatch, docstrings_of):
+    monkeypatch.setattr(datasets, "_docstrings_of", docstrings_of)
     module = ModuleType("docs_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
