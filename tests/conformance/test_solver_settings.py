@@ -133,6 +133,7 @@ def test_a_name_selects_the_solver_with_default_settings(name):
     [
         SCD(passes=5),
         SCD(extrapolate=False),
+        SCD(multiplicative_steps=3),
         MultiplicativeNMF(order="documents-first"),
         SOLVERS["normalized-nmf"](order="documents-first"),
         Tempered(0.7),
@@ -326,6 +327,7 @@ def test_em_solvers_fit_a_tempered_model(name):
         SOLVERS["normalized-nmf"](order="sideways"),
         SCD(passes=0),
         SCD(passes=-1),
+        SCD(multiplicative_steps=-1),
     ],
     ids=repr,
 )

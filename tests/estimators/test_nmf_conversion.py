@@ -154,7 +154,8 @@ def plsa():
 
 @pytest.fixture(scope="module")
 def nmf():
-    return NMF(3, random_state=0, max_iter=60, dtype=np.float64).fit(X)
+    """Return the fit by the solver that PLSA chooses by itself."""
+    return NMF(3, solver="scd", random_state=0, max_iter=60, dtype=np.float64).fit(X)
 
 
 def test_to_nmf_is_n_times_the_joint_distribution(plsa):

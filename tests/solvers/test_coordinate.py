@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import oracles
-from polyseme import PLSA
+from polyseme import NMF, PLSA
+from polyseme.core.model import Model
+from polyseme.estimators.nmf import MULTIPLICATIVE_STEPS
 from polyseme.kernels import padded
-from polyseme.solvers import EM, SCD
+from polyseme.solvers import EM, SCD, FitProblem, MultiplicativeNMF
 from polyseme.solvers.coordinate import Unnormalized, column_sums, from_plsa, log_likelihood
 from solver_problems import (
     advanced,
@@ -354,3 +357,53 @@ def test_the_default_solver_reaches_the_known_likelihood(real_counts, real_file)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert model.history_["log_likelihood"][-1] >= FASTTOPICS - 5e-4
+
+
+# multiplicative updates first
+
+
+@DTYPES
+def test_multiplicative_updates_come_first_and_then_coordinate_ascent(dtype):
+    X, start = oracles.random_counts(3, 30, 20, 0.5), oracles.random_factors(1, 30, 20, 3)
+    run = begin(SCD(multiplicative_steps=4), X, start, dtype=dtype)
+    multiplicative = begin(MultiplicativeNMF(order="documents-first"), X, start, dtype=dtype)
+    values, tolerance = [run.report.log_likelihood], 1e-10 if dtype == np.float64 else 1e-4
+    for _ in range(4):
+        run.advance()
+        multiplicative.advance()
+        values.append(run.report.log_likelihood)
+        np.testing.assert_allclose(run.theta, multiplicative.theta, rtol=tolerance)
+        np.testing.assert_allclose(run.phi, multiplicative.phi, rtol=tolerance)
+        assert values[-1] == pytest.approx(mean_log_likelihood(X, *factors(run)), abs=1e-6)
+        assert 0 < run.report.residual < np.inf
+    scd = begin(SCD(), X, factors(run), dtype=dtype)
+    for _ in range(5):
+        run.advance()
+        scd.advance()
+        values.append(run.report.log_likelihood)
+        np.testing.assert_allclose(run.phi, scd.phi, rtol=100 * tolerance, atol=1e-6)
+    assert np.diff(values).min() >= -1e-8
+
+
+@pytest.mark.parametrize("stop", [0, 2, 3, 6])
+def test_a_fit_with_multiplicative_updates_first_resumes_with_the_same_bits(stop):
+    X, start = oracles.random_counts(3, 30, 20, 0.5), oracles.random_factors(1, 30, 20, 3)
+    solver, problem = SCD(multiplicative_steps=3), FitProblem(Model(3), make_corpus(X))
+    run = advanced(begin(solver, X, start), stop)
+    resumed = solver.resume(problem, run.snapshot())
+    assert resumed.report == run.report
+    for one in (run, resumed):
+        advanced(one, 8)
+    assert np.array_equal(run.theta, resumed.theta)
+    assert np.array_equal(run.phi, resumed.phi)
+    assert run.report == resumed.report
+
+
+def test_nmf_begins_with_multiplicative_updates_by_default_and_plsa_does_not():
+    X = oracles.random_counts(3, 30, 20, 0.5)
+    settings = {"random_state": 0, "max_iter": 14, "tol": 0.0}
+    for estimator, solver in ((NMF, SCD(multiplicative_steps=MULTIPLICATIVE_STEPS)), (PLSA, SCD())):
+        with pytest.warns(ConvergenceWarning):
+            named, given = (estimator(3, solver=one, **settings).fit(X) for one in ("auto", solver))
+        assert np.array_equal(named.components_, given.components_)
+        assert named.solver_ == "scd"

@@ -37,9 +37,12 @@ from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, p
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.sums import LossSums
-from polyseme.solvers.base import finish_fit
+from polyseme.solvers.base import Auto, finish_fit
 from polyseme.solvers.initialize import is_topics_only, pair_of_factors
 from polyseme.utils import effective_threads
+
+MULTIPLICATIVE_STEPS = 10
+"""Multiplicative updates before coordinate ascent, for the Kullback-Leibler loss with solver="auto"."""
 
 
 class NMF(FittedDecomposition):
@@ -65,7 +68,8 @@ class NMF(FittedDecomposition):
     loss : str or Loss, default="kullback-leibler"
         What to minimize: a name above, or a `polyseme.losses.Beta` with another parameter.
     solver : str or Solver, default="auto"
-        Solver as in PLSA; for other losses than Kullback-Leibler "hals" (squared loss) or "mm".
+        Solver as in PLSA; for other losses than Kullback-Leibler "hals" (squared loss) or "mm". Where "auto" chooses
+        coordinate ascent, ten iterations with multiplicative updates come first.
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
         Start of the fit: a name or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
@@ -200,6 +204,8 @@ class NMF(FittedDecomposition):
         loss = as_loss(self.loss)
         plsa = PLSA(**self._plsa_parameters())
         settings = plsa._settings()
+        if settings.solver == Auto():
+            settings = settings._replace(solver=Auto(multiplicative_steps=MULTIPLICATIVE_STEPS))
         _check_place(X, loss.name, loss.is_likelihood)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
             folded, end = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)

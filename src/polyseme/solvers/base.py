@@ -310,13 +310,20 @@ class Auto(Solver):
     loaded; `AcceleratedEM` for larger shards and for other models whose EM steps never decrease the objective; and `EM`
     for the rest. For losses other than the Kullback-Leibler divergence, `HALS` for NMF with the squared loss, and
     `MajorizeMinimize` for the rest. The choice depends on the model and the size of the data, not on the machine.
+
+    Parameters
+    ----------
+    multiplicative_steps : int, default=0
+        Multiplicative updates before the coordinate ascent of `SCD`, if that is chosen.
     """
 
     name: ClassVar[str] = "auto"
     resumable: ClassVar[bool] = True
+    multiplicative_steps: int = 0
 
     def choose(self, problem: FitProblem) -> Solver:
-        solvers = [SOLVERS[name]() for name in _PREFERRED]
+        settings = {"scd": {"multiplicative_steps": self.multiplicative_steps}}
+        solvers = [SOLVERS[name](**settings.get(name, {})) for name in _PREFERRED]
         return next((solver for solver in solvers if _unmet(solver, problem) is None), solvers[-1])
 
     def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:

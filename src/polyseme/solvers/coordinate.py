@@ -25,7 +25,7 @@ import numpy as np
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, weighted_sum
+from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, times_ratio, weighted_sum
 from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
 from polyseme.solvers.initialize import named_start
@@ -47,6 +47,9 @@ class SCD(Solver):
     extrapolate : bool, default=True
         Whether half-steps are extrapolated along the last change. If an extrapolated point would decrease the
         likelihood, it is dropped and a plain iteration follows from the last good point.
+    multiplicative_steps : int, default=0
+        First iterations, with multiplicative updates of the documents and then of the words instead of coordinate
+        ascent, which sets many entries to zero while the topics are still arbitrary. NMF with solver="auto" uses 10.
     """
 
     name: ClassVar[str] = "scd"
@@ -54,10 +57,13 @@ class SCD(Solver):
     resumable: ClassVar[bool] = True
     passes: int = 2
     extrapolate: bool = True
+    multiplicative_steps: int = 0
 
     def check(self) -> None:
-        if self.passes < 1:
-            raise InputError(f"SCD: passes must be at least 1, got {self.passes!r}.")
+        steps = self.multiplicative_steps
+        for name, value, least in (("passes", self.passes, 1), ("multiplicative_steps", steps, 0)):
+            if value < least:
+                raise InputError(f"SCD: {name} must be at least {least}, got {value!r}.")
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
         return SCDRun(self, problem, from_plsa(problem.corpus, theta, phi))
@@ -159,7 +165,7 @@ class SCDRun(SolverRun):
 
     def __init__(self, settings: SCD, problem: FitProblem, start: Unnormalized) -> None:
         self.model, self._corpus = problem
-        self._passes = settings.passes
+        self._passes, self._multiplicative = settings.passes, settings.multiplicative_steps
         self._good = self._extrapolated = start
         self._momentum = Momentum(settings.extrapolate, keep=0.01, n_threads=self._corpus.n_threads)
         self._least_gain, self._waited = float("inf"), 0
@@ -176,6 +182,9 @@ class SCDRun(SolverRun):
         return self._good.phi
 
     def advance(self) -> None:
+        if self._multiplicative > 0:
+            self._multiply()
+            return
         trial = self._try()
         if trial.log_likelihood > self.report.log_likelihood:
             self._accept(trial.point)
@@ -194,6 +203,7 @@ class SCDRun(SolverRun):
             **self.report._asdict(),
             "least_gain": self._least_gain,
             "waited": float(self._waited),
+            "multiplicative": float(self._multiplicative),
             "exhausted": float(self.exhausted),
         }
         points = {"good": self._good, "extrapolated": self._extrapolated}
@@ -211,9 +221,26 @@ class SCDRun(SolverRun):
         run._extrapolated = extrapolated
         run._momentum.restore(state.numbers)
         run._least_gain, run._waited = state.numbers["least_gain"], int(state.numbers["waited"])
+        run._multiplicative = int(state.numbers["multiplicative"])
         run.exhausted = bool(state.numbers["exhausted"])
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
+
+    def _multiply(self) -> None:
+        """Run an iteration of multiplicative updates, which never decreases the likelihood."""
+        corpus, (docs, words) = self._corpus, self._good
+        row_sums, u = corpus.row_sums(docs, words), column_sums(words)
+        gain = corpus.total_log(duality_gap(row_sums, u, docs, corpus.totals))
+        docs = times_ratio(docs, row_sums, np.broadcast_to(u, docs.shape), False, n_threads=corpus.n_threads)
+        word_sums, mass = corpus.word_sums(docs, words), column_sums(docs, corpus.weights)
+        gain += float(duality_gap(word_sums, mass, words, corpus.word_totals).sum())
+        words = times_ratio(words, word_sums, np.broadcast_to(mass, words.shape), False, n_threads=corpus.n_threads)
+        point = Unnormalized(docs, words)
+        point = from_plsa(corpus, point.theta, point.phi)  # s_d = n_d, as coordinate ascent needs it at its start
+        value = log_likelihood(corpus, corpus.total_log(corpus.logs(*point)), point)
+        self._good = self._extrapolated = point
+        self._multiplicative -= 1
+        self.report = Report(value, value, max(gain, 0.0) / corpus.tokens)
 
     def _residual(self, gain: float) -> float:
         """Return the possible gain at the extrapolated point, or from time to time that at the reported point.
