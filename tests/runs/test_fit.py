@@ -12,6 +12,7 @@ import polyseme
 from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
 from polyseme import InputError, UnsupportedError
 from polyseme.runs import fit as fitting
+from polyseme.selection import reading_topics
 from polyseme.text import Document, read
 
 SETTINGS = {"max_df": 1.0}
@@ -92,6 +93,26 @@ def test_nothing_is_read_back_or_folded_in_twice(monkeypatch: pytest.MonkeyPatch
     assert result.exit_code == 0, result.output
     assert "orchard 100%" in result.stdout
     assert len(calls) == 1
+
+
+def test_a_chosen_number_starts_from_the_typical_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(40)]
+    run = polyseme.fit(texts, output=tmp_path / "run", **SETTINGS)
+    choice = run.about["selection"]
+    start = reading_topics(run.counts, choice["n_topics"], choice["typical_fit"])
+    expected = polyseme.PLSA(choice["n_topics"], init=(None, start), random_state=0).fit(run.counts)
+    np.testing.assert_array_equal(run.model.components_, expected.components_)
+
+    def kill(*arguments):
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "fit_with_progress", kill)  # after the choice
+        with pytest.raises(RuntimeError):
+            polyseme.fit(texts, output=tmp_path / "resumed", **SETTINGS)
+    resumed = polyseme.fit(texts, output=tmp_path / "resumed", resume=True, **SETTINGS)
+    np.testing.assert_array_equal(resumed.model.components_, run.model.components_)
 
 
 def test_a_temporary_run_is_removed_with_the_object() -> None:

@@ -14,7 +14,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import padded
-from polyseme.selection import ReadingRow, reading, reading_n_topics
+from polyseme.selection import ReadingRow, reading, reading_n_topics, reading_topics
 from polyseme.solvers import Tempered
 
 
@@ -92,6 +92,7 @@ def test_agreements_are_the_adjusted_mutual_information_of_the_largest_topics(mo
     partitions = [[rng.integers(0, 3, 50), np.zeros(50, dtype=int)] for _ in range(10)]
     paths = (zip([4, 3], found[::-1], strict=True) for found in partitions)
     monkeypatch.setattr(reading, "_fit_path", lambda *_: next(paths))
+    monkeypatch.setattr(reading, "_largest_topics", lambda counts, n_topics, found, n_threads: found)
     counts = sparse_counts(sp.csr_array(np.ones((50, 2))), np.dtype(np.float32))
     found = reading._agreements(counts, [3, 4], 1, 0, None)
     expected = adjusted_mutual_info_score(partitions[0][0], partitions[1][0])
@@ -151,12 +152,40 @@ def test_numbers_depend_on_the_size_of_the_corpus():
     assert reading.path_values(500, 3) == [3]
 
 
-def test_the_largest_number_with_93_percent_of_the_best_is_taken():
+def test_the_largest_number_with_96_percent_of_the_best_is_taken():
     values, noisy, sure = [5, 6, 8, 10], np.full(4, 0.1), np.full(4, 0.01)
-    peak = np.array([0.5, 0.6, 0.52, 0.5])
-    assert reading._largest_enough(values, peak, noisy) == 8  # the smoothed best is 0.555, and 93% of it 0.516
+    peak = np.array([0.5, 0.6, 0.54, 0.5])
+    assert reading._largest_enough(values, peak, noisy) == 8  # the smoothed best is 0.56, and 96% of it 0.538
     assert reading._largest_enough(values, peak, sure) == 6  # the best is 0.58
     assert reading._largest_enough(values, np.array([0.9, 0.5, 0.5, 0.5]), noisy) == 5
+
+
+def test_the_typical_fit_is_the_one_that_agrees_best_with_the_others():
+    agreements = agreements_of([0.5, 0.9, 0.3])
+    agreements[1, 3, :] += 0.05
+    agreements[1, :3, 3] += 0.05
+    agreements[0, 7, :] += 0.1  # at another number
+    choice = reading._choice([5, 6, 8], agreements, True, (500, 500))
+    assert (choice.chosen, choice.typical_fit) == (6, 3)
+    assert reading._choice([5, 6, 8], agreements, False, (500, 500)).typical_fit is None
+
+
+def test_topics_of_a_fit_give_documents_the_topics_that_were_compared(six, found):
+    topics = reading_topics(six, found.chosen, found.typical_fit, n_jobs=1)
+    assert topics.shape == (found.chosen, six.shape[1])
+    assert (topics > 0).all()
+    np.testing.assert_allclose(topics.sum(axis=1), 1)
+    model = PLSA(found.chosen, init=(None, topics), n_jobs=1).fit(six)
+    other = PLSA(found.chosen, init=(None, reading_topics(six, found.chosen, 1 - (found.typical_fit == 1))), n_jobs=1)
+    agreement = adjusted_mutual_info_score(model.doc_topic_.argmax(axis=1), other.fit(six).doc_topic_.argmax(axis=1))
+    assert agreement > 0.8
+    np.testing.assert_array_equal(reading_topics(six, found.chosen, found.typical_fit, n_jobs=3), topics)
+
+
+@pytest.mark.parametrize(("n_topics", "fit"), [(3, 0), (6, 10), (26, 0)])
+def test_topics_of_fits_that_were_not_made_are_refused(six, n_topics, fit):
+    with pytest.raises(InputError, match="give the numbers of a ReadingChoice"):
+        reading_topics(six, n_topics, fit)
 
 
 def agreements_of(means, half=0.0):
@@ -171,7 +200,7 @@ def agreements_of(means, half=0.0):
     [
         ([0.8, 0.5, 0.3, 0.2], 0, (5, 5), False, "5 is the least number tried: fewer may agree better."),
         ([0.2, 0.3, 0.5, 0.8], 0, (10, 10), False, "10 is the largest number tried: more may be as good."),
-        ([0.44, 0.42, 0.4, 0.38], 0, (6, 6), True, "The curve is flat (agreement 0.38 to 0.44 for all numbers), so"),
+        ([0.44, 0.43, 0.4, 0.38], 0, (6, 6), True, "The curve is flat (agreement 0.38 to 0.44 for all numbers), so"),
         ([0.3, 0.8, 0.5, 0.5], 0.3, (6, 10), True, "gives 6, the other half 10. So the number is weakly determined"),
     ],
 )

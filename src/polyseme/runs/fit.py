@@ -41,7 +41,7 @@ from polyseme.runs.run import (
 )
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection.levels import make_levels
-from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics
+from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics, reading_topics
 from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.duplicates import check_distinct, duplicates_note, n_distinct
 from polyseme.text.readers.inputs import Document
@@ -356,7 +356,7 @@ def fit_run(
             draft.know(counts=take_counts(draft.run.shards))  # of an interrupted call
         chosen = draft.stage("chosen", lambda: _choose(draft, settings))
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
-        fitted = draft.stage("fitted", lambda: _fit(draft, facts, settings, chosen["n_topics"], place))
+        fitted = draft.stage("fitted", lambda: _fit(draft, facts, settings, chosen, place))
         if title is None and output is not None:
             title = output.resolve().name
         about = _about(draft.run, settings, facts, chosen, fitted, title=title, page=page, command=command)
@@ -502,11 +502,10 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
     if n_topics is not None:
         check_n_documents(n_documents, n_topics)
         return {"n_topics": n_topics}
-    rows = sample_rows(n_documents, MAX_DOCUMENTS, seed)
-    counts = run.counts[rows] if "counts" in vars(run) else take_counts(run.shards, rows)
+    counts = _sampled_counts(run, seed)
     choice = choose_n_topics(counts, draft.report, seed)
-    if len(rows) < n_documents:
-        choice["reason"] += f" Chosen with {len(rows):,} of {n_documents:,} documents, drawn at random."
+    if counts.shape[0] < n_documents:
+        choice["reason"] += f" Chosen with {counts.shape[0]:,} of {n_documents:,} documents, drawn at random."
     seeds, depth = settings.fitting["seeds"], settings.fitting["depth"]
     for least, why in ((len(seeds or ()), "seeds= names as many"), (2 ** (depth or 0), f"depth={depth} needs as many")):
         if choice["n_topics"] < least:
@@ -514,6 +513,12 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
             choice["reason"] += f" The number of topics is {least}, because {why}."
     draft.report.note(f"{choice['reason']} (n_topics= sets another number.)")
     return choice
+
+
+def _sampled_counts(run: Run, seed: int) -> Any:
+    """Return the counts of the documents with which the number of topics is chosen."""
+    rows = sample_rows(run.n_documents, MAX_DOCUMENTS, seed)
+    return run.counts[rows] if "counts" in vars(run) else take_counts(run.shards, rows)
 
 
 def choose_n_topics(counts: Any, report: Reporter, seed: int) -> dict[str, Any]:
@@ -536,10 +541,14 @@ def check_n_documents(n_documents: int, n_topics: int) -> None:
 
 
 def _fit(
-    draft: RunDraft, facts: Mapping[str, Any], settings: FitSettings, n_topics: int, checkpoint: Checkpoint | None
+    draft: RunDraft,
+    facts: Mapping[str, Any],
+    settings: FitSettings,
+    chosen: Mapping[str, Any],
+    checkpoint: Checkpoint | None,
 ) -> dict[str, Any]:
-    """Fit the model and write it."""
-    seeds = settings.fitting["seeds"]
+    """Fit the model and write it. If the number of topics was chosen here, PLSA starts from topics of the choice."""
+    n_topics, seeds, seed = chosen["n_topics"], settings.fitting["seeds"], settings.fitting["random_state"]
     known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
     if seeds:
         columns, unknown = seed_columns(seeds, draft.run.vectorizer)
@@ -547,6 +556,9 @@ def _fit(
             draft.report.note(f"Seed words that the documents do not have: {', '.join(unknown)}.")
         parts = draft.run.count_parts()
         known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
+    elif chosen.get("typical_fit") is not None and "start" in MODELS[settings.fitting["model"]].options:
+        counts = _sampled_counts(draft.run, seed)
+        known["start"] = reading_topics(counts, n_topics, chosen["typical_fit"], max_documents=None, random_state=seed)
     if not facts["in_memory"]:
         settings.check_shards()
     labels = draft.labels() if settings.fitting["model"] == LABELS_MODEL else None

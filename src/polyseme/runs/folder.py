@@ -218,6 +218,7 @@ _LEVELS = Check(
     lambda value: mapping_to(_LEVEL).holds(value) and all(map(_is_level, value)), "an object from numbers to levels"
 )
 _MARK = object_with({"kind": one_of("place", "repeated", "copies", "few"), "reason": TEXT}, required=("kind", "reason"))
+_CHOICE = {"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS, "typical_fit": either(NULL, COUNT)}
 RUN_FIELDS = {
     "written": TEXT,
     "versions": mapping_to(TEXT),
@@ -242,7 +243,7 @@ RUN_FIELDS = {
         {"class": TEXT, "model": TEXT, "n_topics": _TOPICS, "random_state": COUNT, "seeds": either(NULL, OBJECT)},
         required=("class",),
     ),
-    "selection": object_with({"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS}),
+    "selection": object_with(_CHOICE),
     "solver": TEXT,
     "iterations": COUNT,
     "converged": FLAG,
@@ -268,7 +269,7 @@ STAGE_FIELDS = {
         {
             "read": object_with(RUN_FIELDS, required=_READ_FIELDS),
             "counted": object_with({"tokens": COUNT, "shards": COUNT}, required=("tokens", "shards")),
-            "chosen": object_with({"n_topics": _TOPICS, "reason": TEXT, "rows": list_of(_ROW)}, required=("n_topics",)),
+            "chosen": object_with(_CHOICE, required=("n_topics",)),
             "fitted": object_with(
                 {"interrupted": FLAG, "seconds": number(0, 1e12), "topic_names": _TOPIC_NAMES},
                 required=("interrupted", "seconds", "topic_names"),

@@ -86,7 +86,7 @@ MODELS = {
             "plsa",
             "probabilistic latent semantic analysis",
             PLSA,
-            ("background", "seeds", "checkpoint"),
+            ("background", "seeds", "start", "checkpoint"),
             has_levels=True,
         ),
         TextModel("lda", "latent Dirichlet allocation", LDA),
@@ -110,6 +110,7 @@ def make_model(
     branching: int | Sequence[int] | None = None,
     seeds: Mapping[str, Sequence[int]] | None = None,
     word_totals: Any = None,
+    start: Any = None,
     labels: Sequence[str | None] | None = None,
     checkpoint: Any = None,
     n_jobs: int | None = None,
@@ -138,6 +139,8 @@ def make_model(
         others are free.
     word_totals : array of shape (n_words,), default=None
         Number of tokens of each word in the documents, which seed words need.
+    start : array of shape (n_topics, n_words), default=None
+        P(w|z) from which the fit starts (PLSA only). None: a random start.
     labels : sequence of str or None, default=None
         The label of each document, None without one (model "labels" only).
     checkpoint : path-like or Checkpoint, default=None
@@ -161,6 +164,7 @@ def make_model(
         "depth": depth,
         "branching": branching,
         "seeds": seeds or None,
+        "start": start,
         "labels": labels,
         "checkpoint": checkpoint,
     }
@@ -204,6 +208,8 @@ def _plain(model: TextModel, n_topics: int | None, settings: dict[str, Any], opt
 
 def _plsa(model: TextModel, n_topics: int | None, settings: dict[str, Any], options: dict[str, Any]) -> PLSA:
     K, seeds = check_n_topics(n_topics), options["seeds"]
+    if options["start"] is not None:
+        settings = {**settings, "init": (None, options["start"])}
     if seeds is not None:
         settings = {**settings, "topic_word_prior": seed_prior(seeds, K, options["word_totals"])}
     return PLSA(K, background=options["background"] or 0.0, checkpoint=options["checkpoint"], **settings)

@@ -5,11 +5,13 @@ the documents that happened to be drawn. Ten models are fitted to ten samples of
 of its own. Every model gives every document its largest topic, and the adjusted mutual information (AMI) of two
 models says how well these partitions agree: 1 if they are equal, 0 if they agree no more than by chance. Too many
 topics divide subjects in ways that differ from sample to sample, too few join subjects in such ways; both lower the
-agreement. The number to read is the largest one whose mean agreement is at least 93% of the best value of the curve,
+agreement. The number to read is the largest one whose mean agreement is at least 96% of the best value of the curve,
 smoothed over neighboring numbers: now and then the models agree at a single number by luck.
 
 Each model is fitted with about twice as many topics as are tried, and gives the smaller ones by merging and a few
-iterations (`core.fitted.merged_start`), which makes the curve smoother than separate starts.
+iterations (`core.fitted.merged_start`), which makes the curve smoother than separate starts. Topics that come from
+merging also match labels of documents better than those of a random start. So a fit with the chosen number starts from
+the topics of one of these models: the one that agrees best with the others (`reading_topics`).
 
 Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits divide short texts
 by the same frequent words, and a few documents by themselves. So unless the agreement is high, held-out words decide
@@ -40,6 +42,7 @@ from polyseme.kernels import (
     SparseCounts,
     em_words,
     map_in_threads,
+    normalize_rows,
     padded,
     weighted_sum,
 )
@@ -63,8 +66,10 @@ _FITS, _PART = 10, 0.8
 varied from 9 to 16."""
 _SMOOTHING = np.array([0.25, 0.5, 0.25])
 """Weights of a number of topics and its neighbors in the smoothed curve."""
-_ENOUGH = 0.93
+_ENOUGH = 0.96
 """Share of the best agreement that a larger number of topics needs."""
+_UNSEEN_SHARE = 1e-3
+"""Weight of the uniform distribution in topics that a fit starts from: EM keeps zeros."""
 _START_WIDTH = 16
 """The first fit of a path has a multiple of this number of topics, the width of the kernels."""
 _FIRST_ITERATIONS, _ITERATIONS = 40, 10
@@ -122,6 +127,9 @@ class ReadingChoice:
         Whether the curve is flat, or `interval` wide, so that the number is weakly determined.
     n_documents : int
         Number of documents that were used.
+    typical_fit : int or None
+        The fit that agrees best with the others at this number, whose topics `reading_topics` returns. None without
+        fits or structure.
     """
 
     chosen: int
@@ -131,6 +139,7 @@ class ReadingChoice:
     interval: tuple[int, int]
     flat: bool
     n_documents: int
+    typical_fit: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as numbers, lists and strings for JSON.
@@ -154,7 +163,7 @@ def reading_n_topics(
 ) -> ReadingChoice:
     """Choose the number of topics to read, by how well the topics of documents agree between fits.
 
-    The choice is the largest number between 5 and 25 whose agreement is at least 93% of the best. With fewer than 100
+    The choice is the largest number between 5 and 25 whose agreement is at least 96% of the best. With fewer than 100
     documents the numbers are 2 to a quarter of the documents. With fewer than 20 different documents none is tried: the
     choice is half as many topics as different documents.
 
@@ -179,15 +188,12 @@ def reading_n_topics(
     ReadingChoice
         The number, the reason, and the agreement of all numbers tried.
     """
-    X = count_data(PLSA(), X, reset=True)
-    total = X.shape[0]
-    if max_documents is not None:
-        X = sample_rows(X, check_integer("max_documents", max_documents, least=2), random_state)
-    counts = sparse_counts(sp.csr_array(X), np.dtype(np.float32))
+    X, total = _sampled(X, max_documents, random_state)
+    counts = sparse_counts(X, np.dtype(np.float32))
     few = _few_documents(counts)
     if few is not None:
         return few
-    counts = _shared_words(counts)
+    counts, _ = _shared_words(counts)
     if counts.n_docs < FEW_DOCUMENTS:
         reason = (
             f"No structure: only {counts.n_docs} of {pluralize(X.shape[0], 'document')} share a word with another one."
@@ -201,6 +207,59 @@ def reading_n_topics(
     elif structured is None:
         structured = _predicts(X, {values[0], values[int(means.argmax())]}, n_jobs, random_state)
     return _choice(values, agreements, structured, (X.shape[0], total))
+
+
+def reading_topics(
+    X: Any,
+    n_topics: int,
+    fit: int,
+    *,
+    max_documents: int | None = MAX_DOCUMENTS,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Floats:
+    """Return the topics of one of the fits of `reading_n_topics`, a start for ``PLSA(n_topics, init=(None, topics))``.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        The counts that the number was chosen with.
+    n_topics : int
+        `chosen` of the choice, or another number that was tried.
+    fit : int
+        `typical_fit` of the choice, or the number of another fit.
+    max_documents : int or None, default=5000
+        As for the choice.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. Results do not depend on it.
+    random_state : int, default=0
+        As for the choice.
+
+    Returns
+    -------
+    ndarray of shape (n_topics, n_words)
+        P(w|z), without zeros.
+    """
+    X, _ = _sampled(X, max_documents, random_state)
+    counts, words = _shared_words(sparse_counts(X, np.dtype(np.float32)))
+    values = path_values(counts.n_docs, counts.n_words) if counts.n_docs >= FEW_DOCUMENTS else []
+    if n_topics not in values or not 0 <= check_integer("fit", fit, least=0) < _FITS:
+        raise InputError(f"There is no fit {fit} with {n_topics} topics: give the numbers of a ReadingChoice.")
+    rows = _samples(counts.n_docs, random_state)[fit]
+    needed = [value for value in values if value >= n_topics]
+    *_, (_, phi) = _fit_path(counts, rows, needed, [random_state, fit], effective_threads(n_jobs))
+    topics = np.full((n_topics, X.shape[1]), _UNSEEN_SHARE / X.shape[1])
+    topics[:, words] += (1 - _UNSEEN_SHARE) * phi[:, :n_topics].T
+    return normalize_rows(topics)
+
+
+def _sampled(X: Any, max_documents: int | None, seed: int) -> tuple[sp.csr_array, int]:
+    """Return the counts of at most `max_documents` documents, and the number of all documents."""
+    X = count_data(PLSA(), X, reset=True)
+    total = X.shape[0]
+    if max_documents is not None:
+        X = sample_rows(X, check_integer("max_documents", max_documents, least=2), seed)
+    return sp.csr_array(X), total
 
 
 def sample_rows(X: Any, max_documents: int, seed: int) -> Any:
@@ -224,15 +283,22 @@ def path_values(n_documents: int, n_words: int) -> list[int]:
     return sorted(value for value in values if least <= value <= largest)
 
 
-def _shared_words(counts: SparseCounts) -> SparseCounts:
-    """Return the counts of words in at least two documents, and the documents that have any.
+def _shared_words(counts: SparseCounts) -> tuple[SparseCounts, Array]:
+    """Return the counts of words in at least two documents, of the documents that have any, and these words.
 
     A word of one document says nothing about topics that documents share, and half of the words of a sample are such.
     """
     matrix = counts.matrix()
-    shared = np.bincount(counts.indices, minlength=counts.n_words) > 1
-    matrix = matrix[:, np.flatnonzero(shared)]
-    return sparse_counts(matrix[np.flatnonzero(np.diff(matrix.indptr))], counts.dtype)
+    words = np.flatnonzero(np.bincount(counts.indices, minlength=counts.n_words) > 1)
+    matrix = matrix[:, words]
+    return sparse_counts(matrix[np.flatnonzero(np.diff(matrix.indptr))], counts.dtype), words
+
+
+def _samples(n_documents: int, seed: int) -> list[Array]:
+    """Return the documents of each fit."""
+    rng = np.random.default_rng(seed)
+    size = max(2, round(_PART * n_documents))
+    return [np.sort(rng.choice(n_documents, size, replace=False)) for _ in range(_FITS)]
 
 
 def _few_documents(counts: SparseCounts) -> ReadingChoice | None:
@@ -259,16 +325,14 @@ def _agreements(
     """Return the AMI of all pairs of fits: values x fits x fits, above the diagonal."""
     from sklearn.metrics import adjusted_mutual_info_score
 
-    rng = np.random.default_rng(seed)
-    size = max(2, round(_PART * counts.n_docs))
-    samples = [np.sort(rng.choice(counts.n_docs, size, replace=False)) for _ in range(_FITS)]
+    samples = _samples(counts.n_docs, seed)
     caller = get_ident()
     done: list[int] = []
 
     def fit(number: int) -> list[Array]:
-        found = []
-        for value, labels in _fit_path(counts, samples[number], values, [seed, number], max(1, n_threads // _FITS)):
-            found.append(labels)
+        found, own_threads = [], max(1, n_threads // _FITS)
+        for value, phi in _fit_path(counts, samples[number], values, [seed, number], own_threads):
+            found.append(_largest_topics(counts, value, phi, own_threads))
             done.append(value)
             if progress is not None and get_ident() == caller:
                 progress(len(done), _FITS * len(values), f"{value} topics")
@@ -286,7 +350,7 @@ def _agreements(
 def _fit_path(
     counts: SparseCounts, rows: Array, values: list[int], seed: list[int], n_threads: int
 ) -> Iterator[tuple[int, Array]]:
-    """Yield each number of topics, from the largest on, with the largest topic of every document."""
+    """Yield each number of topics, from the largest on, with P(w|z) (words x width)."""
     corpus = MemoryCorpus(counts.take(rows), None, n_threads)
     K = _START_WIDTH * max(1, round(2 * values[-1] / _START_WIDTH))
     model = Model(K, temperature=BETA)
@@ -299,9 +363,14 @@ def _fit_path(
         K, model = value, Model(value, temperature=BETA)
         theta, phi = padded(doc_topic, counts.dtype), padded(topic_word.T, counts.dtype)
         theta, phi = _tempered_em(model, corpus, theta, phi, _ITERATIONS)
-        words = model.word_operand(phi)
-        weights = counts.em_steps(words, K, _FOLD_IN_STEPS, n_threads=n_threads, temperature=BETA)
-        yield value, weights.argmax(axis=1)
+        yield value, phi
+
+
+def _largest_topics(counts: SparseCounts, n_topics: int, phi: Array, n_threads: int) -> Array:
+    """Return the largest topic of every document."""
+    words = Model(n_topics, temperature=BETA).word_operand(phi)
+    weights = counts.em_steps(words, n_topics, _FOLD_IN_STEPS, n_threads=n_threads, temperature=BETA)
+    return np.asarray(weights.argmax(axis=1))
 
 
 def _tempered_em(model: Model, shard: Shard, theta: Array, phi: Array, n_iterations: int) -> tuple[Array, Array]:
@@ -353,7 +422,9 @@ def _choice(values: list[int], agreements: Floats, structured: bool, sample: tup
     chosen, interval = _largest_enough(values, means, errors), (min(first, second), max(first, second))
     flat = bool(means.min() >= _FLAT * means.max() or interval[1] >= _UNSURE * interval[0])
     reason = _reason(chosen, rows, interval) + sample_text(*sample)
-    return ReadingChoice(chosen, True, reason, rows, interval, flat, sample[0])
+    at_choice = agreements[values.index(chosen)]
+    typical = int((at_choice + at_choice.T).sum(axis=1).argmax())
+    return ReadingChoice(chosen, True, reason, rows, interval, flat, sample[0], typical)
 
 
 def _reason(chosen: int, rows: list[ReadingRow], interval: tuple[int, int]) -> str:
