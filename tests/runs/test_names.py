@@ -1,5 +1,8 @@
 """Names of topics: made of phrases and words, given by people and by functions."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +224,40 @@ def test_an_interrupt_keeps_the_names_so_far(run: polyseme.Run) -> None:
     assert polyseme.open_run(run.path).topic_names == named.topic_names
     rest = named.name_topics(lambda *_, **__: "Second")
     assert sorted(rest.topic_names.values()) == ["First", "Second"]
+
+
+HANGING_NAMER = """
+import sys, time
+import polyseme
+
+names = iter(["First"])
+
+def namer(words, documents, *, parent, siblings):
+    for name in names:
+        return name
+    print("waiting", flush=True)
+    time.sleep(600)
+
+print(polyseme.open_run(sys.argv[1]).name_topics(namer).topic_names)
+"""
+
+
+def test_ctrl_c_ends_a_namer_that_hangs_and_keeps_the_names_so_far(run: polyseme.Run) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGING_NAMER, str(run.path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # workers of pytest ignore it
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Ctrl-C stopped it before 1 topic" in errors
+    assert "First" in output
+    assert list(polyseme.open_run(run.path).topic_names.values()) == ["First"]
 
 
 def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
