@@ -95,13 +95,14 @@ std::vector<QueryList> lists_of(const In<int64_t>& indptr, const In<int32_t>& do
 }
 
 template <class Index, class T>
-DocumentCounts<Index, T> counts_of(const In<Index>& indptr, const In<Index>& indices, const In<T>& values) {
+Counts<Index, T> counts_of(const In<Index>& indptr, const In<Index>& indices, const In<T>& values,
+                           std::size_t n_words) {
     require(indptr.shape(0) > 0 && indices.shape(0) == values.shape(0), "the arrays of counts do not fit together");
     const auto rows = static_cast<int64_t>(indptr.shape(0)) - 1;
     const Index* starts = indptr.data();
     require(starts[0] == 0 && static_cast<std::size_t>(starts[rows]) == indices.shape(0), "indptr has other ends");
     for (int64_t row = 0; row < rows; ++row) require(starts[row] <= starts[row + 1], "indptr decreases");
-    return {starts, indices.data(), values.data(), rows};
+    return {starts, indices.data(), values.data(), rows, static_cast<int64_t>(n_words)};
 }
 
 template <class Index, class T>
@@ -109,9 +110,9 @@ void bind_counts(nb::module_& module) {
     module.def(
         "count_entries",
         [](In<Index> indptr, In<Index> indices, In<T> values, Out<int64_t> sizes) {
-            const auto counts = counts_of<Index, T>(indptr, indices, values);
+            const auto counts = counts_of<Index, T>(indptr, indices, values, sizes.shape(0));
             const nb::gil_scoped_release released;
-            require(count_entries(counts, static_cast<int64_t>(sizes.shape(0)), sizes.data()), "a column is no word");
+            require(count_entries(counts, sizes.data()), "a column is no word");
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("sizes").noconvert());
@@ -119,14 +120,14 @@ void bind_counts(nb::module_& module) {
         "append_entries",
         [](In<Index> indptr, In<Index> indices, In<T> values, int32_t first, In<int64_t> starts, Out<int64_t> ends,
            Out<int32_t> documents, Out<float> lists) {
-            const auto counts = counts_of<Index, T>(indptr, indices, values);
             const std::size_t n_words = ends.shape(0);
+            const auto counts = counts_of<Index, T>(indptr, indices, values, n_words);
             require(starts.shape(0) == n_words + 1 && documents.shape(0) == lists.shape(0),
                     "the arrays of the lists do not fit together");
             const nb::gil_scoped_release released;
             // The room that is left in each list must be enough for the entries of these documents.
             std::vector<int64_t> needed(ends.data(), ends.data() + n_words);
-            require(count_entries(counts, static_cast<int64_t>(n_words), needed.data()), "a column is no word");
+            require(count_entries(counts, needed.data()), "a column is no word");
             for (std::size_t word = 0; word < n_words; ++word)
                 require(0 <= starts.data()[word] && starts.data()[word] <= ends.data()[word] &&
                             needed[word] <= starts.data()[word + 1] &&

@@ -6,23 +6,17 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "../counts.hpp"
+
 namespace polyseme {
 
-// Counts of some documents by document (CSR). Columns of a row need not be sorted, and may occur several times.
+// Adds the number of entries of each word to `sizes`. Returns false if a column is not a word. Columns of a row need not
+// be sorted, and may occur several times.
 template <class Index, class T>
-struct DocumentCounts {
-    const Index* indptr;
-    const Index* indices;
-    const T* values;
-    int64_t rows;
-};
-
-// Adds the number of entries of each word to `sizes`. Returns false if a column is not a word.
-template <class Index, class T>
-bool count_entries(const DocumentCounts<Index, T>& counts, int64_t n_words, int64_t* sizes) {
+bool count_entries(const Counts<Index, T>& counts, int64_t* sizes) {
     for (int64_t i = counts.indptr[0]; i < counts.indptr[counts.rows]; ++i) {
         const int64_t word = counts.indices[i];
-        if (word < 0 || word >= n_words) return false;
+        if (word < 0 || word >= counts.columns) return false;
         ++sizes[word];
     }
     return true;
@@ -31,7 +25,7 @@ bool count_entries(const DocumentCounts<Index, T>& counts, int64_t n_words, int6
 // Writes the entries of some documents to their lists, of which `ends` are the current ends, and adds up those of the
 // same word and document. The first document has the number `first`. A list must have room for all entries.
 template <class Index, class T>
-void append_entries(const DocumentCounts<Index, T>& counts, int32_t first, const int64_t* starts, int64_t* ends,
+void append_entries(const Counts<Index, T>& counts, int32_t first, const int64_t* starts, int64_t* ends,
                     int32_t* documents, float* values) {
     for (int64_t row = 0; row < counts.rows; ++row) {
         const auto document = static_cast<int32_t>(first + row);
