@@ -216,7 +216,7 @@ LENGTHS = (3, 10, 30, 100)
 
 
 def cut_documents(X: sp.csr_array, length: int, seed: int) -> sp.csr_array:
-    """Return `length` random tokens of every document that has so many."""
+    """Return `length` random tokens of every document that has at least as many."""
     rng = np.random.default_rng(seed)
     rows = []
     for start, stop in pairwise(X.indptr):

@@ -122,7 +122,7 @@ def test_early_stopping_prevents_overfitting():
 
 
 def test_the_start_is_never_the_result():
-    """So many topics for so few documents overfit from the second iteration on."""
+    """Many topics overfit few documents from the second iteration on."""
     counts = synthetic_corpus(60, n_topics=3, n_words=800, length=30, random_state=1).counts()
     model = PLSA(30, random_state=0, early_stopping=EarlyStopping()).fit(counts)
     assert model.held_out_[0] > model.held_out_[1:].max()

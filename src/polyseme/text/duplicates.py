@@ -56,7 +56,7 @@ class NearDuplicates:
         return None if found < 0 else found
 
     def skip(self, n_texts: int) -> None:
-        """Add texts that are not at hand. No other text is a near-duplicate of them."""
+        """Add texts whose content is not known. No other text is a near-duplicate of them."""
         self._compiled.skip(n_texts)
 
     @property
