@@ -13,7 +13,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import DenseCounts, padded
 from polyseme.losses import LOSSES, HiddenEntries
 from polyseme.losses.entry_weights import DenseWeights, StoredWeights, WithoutEntries, diagonal_folds, stored
-from polyseme.losses.sums import LossSums
+from polyseme.losses.updates import LossSums
 from polyseme.scale import write_shards
 from polyseme.selection import cross_validate
 from polyseme.solvers import HALS, EarlyStopping, FitProblem, MajorizeMinimize

@@ -7,8 +7,7 @@ from polyseme.core.shard import as_counts
 from polyseme.kernels import padded
 from polyseme.losses import LOSSES, Absolute, Beta
 from polyseme.losses.base import Powers
-from polyseme.losses.sums import LossSums, Terms
-from polyseme.losses.updates import constrained, multiplied
+from polyseme.losses.updates import LossSums, Terms, constrained, multiplied
 
 MEMBERS = {
     **{name: loss for name, loss in LOSSES.items() if name != "absolute"},

@@ -39,8 +39,7 @@ from polyseme.kernels import (
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.base import Zeros
 from polyseme.losses.entry_weights import EntryWeights
-from polyseme.losses.sums import LossSums
-from polyseme.losses.updates import constrained, multiplied
+from polyseme.losses.updates import LossSums, constrained, multiplied
 from polyseme.priors import Prior
 
 

@@ -36,7 +36,7 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.entry_weights import EntryWeights
-from polyseme.losses.sums import LossSums
+from polyseme.losses.updates import LossSums
 from polyseme.solvers.base import Auto, finish_fit
 from polyseme.solvers.initialize import is_topics_only, pair_of_factors
 from polyseme.utils import effective_threads

@@ -24,11 +24,11 @@ class Zeros(Enum):
     """How the entries with x = 0 enter the sums over all entries, which decides what sparse data cost."""
 
     LINEAR = "linear"
-    """The loss of x = 0 is q, so that sums of the factors suffice. Only non-zeros are visited."""
+    """The loss of x = 0 is q, so that sums of the factors suffice. Only non-zeros are read."""
     SQUARED = "squared"
-    """The loss of x = 0 is q^2 / 2, so that the Gram matrices of the factors suffice. Only non-zeros are visited."""
+    """The loss of x = 0 is q^2 / 2, so that the Gram matrices of the factors suffice. Only non-zeros are read."""
     DENSE = "dense"
-    """Every entry is visited. Blocks of rows of sparse data become dense, one block per thread at a time."""
+    """Every entry is read. Blocks of rows of sparse data become dense, one block per thread at a time."""
 
 
 class Powers(NamedTuple):

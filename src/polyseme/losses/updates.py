@@ -1,7 +1,18 @@
-"""Minimum of a majorizer: the multiplicative update of a factor, and the same for a factor with given sums.
+"""Multiplicative updates of a loss: sums over all entries, and the minimum of a majorizer that they give.
 
-Without a constraint, an entry changes by t = (numerator / denominator)^exponent. If the entries of a row (or a column)
-must have a given sum, the slope of the majorizer is minus a multiplier m, the same for all entries of the row:
+The sums are the value of the loss, and the numerators and denominators of the updates. What the entries with x = 0 add
+(`Loss.zeros`) decides how sparse data are used:
+
+- linear: sums of the factors, plus a correction at the non-zeros, by the compiled kernels;
+- squared: Gram matrices of the factors, and products of the data with the factors;
+- dense: blocks of rows become dense. A block has at least 64 rows, and about 262,144 entries if the rows are short.
+
+Dense data are read in such blocks too, except for the products of the squared loss. Blocks depend on the shape only and
+are added up in their order, so results do not depend on the number of threads.
+
+The minimum of the majorizer is the update of a factor. Without a constraint, an entry changes by t = (numerator /
+denominator)^exponent. If the entries of a row (or a column) must have a given sum, the slope of the majorizer is minus
+a multiplier m, the same for all entries of the row:
 
     denominator t^rise - numerator t^-fall = -m
 
@@ -14,11 +25,252 @@ found by bisection.
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
-from polyseme.kernels import Array, Floats, times_ratio, without_negligible
-from polyseme.losses.base import Powers
-from polyseme.losses.sums import Terms
+from polyseme.kernels import (
+    Array,
+    Counts,
+    Floats,
+    ReciprocalSums,
+    SparseCounts,
+    gram,
+    map_in_threads,
+    row_blocks,
+    sum_in_order,
+    times_ratio,
+    weighted_sum,
+    with_weights,
+    without_negligible,
+)
+from polyseme.losses.base import Loss, Powers, Zeros
+from polyseme.losses.entry_weights import EntryWeights
+
+_BLOCK_NUMBERS, _BLOCK_ROWS = 1 << 18, 64
+"""Size of a dense block: entries for the cache, and rows so that sums over words cost little beside it."""
+_LEAST_SHARE = 1e-12
+"""q is at least this share of x, or of the mean of a row, so that ratios are finite."""
+_EMPTY_FLOOR = 1e-24
+"""Smallest q of an empty row."""
+
+
+class Terms(NamedTuple):
+    """Sums for the update of one factor (rows x width)."""
+
+    numerators: Array
+    denominators: Array
+
+
+class LossSums:
+    """Sums of a loss of counts, for factors A (documents x width) and B (words x width) with K columns in use.
+
+    weights : weights of the documents in the sums for the words (None: one).
+    entries : weights v of the entries; the counts are v x then.
+    """
+
+    def __init__(
+        self, loss: Loss, counts: Counts, n_topics: int, *, n_threads: int, weights: Floats | None = None,
+        entries: EntryWeights | None = None,
+    ) -> None:  # fmt: skip
+        self._loss, self._counts, self._entries = loss, counts, entries
+        assert entries is None or loss.weighs_entries
+        self._weights = weights
+        self._n_topics, self._n_threads = n_topics, n_threads
+        self._kept: ReciprocalSums | None = None
+        self._linear = counts.is_sparse and loss.zeros is Zeros.LINEAR
+
+    @property
+    def n_docs(self) -> int:
+        """Return the number of documents."""
+        return self._counts.n_docs
+
+    def values(self, A: Array, B: Array) -> Floats:
+        """Return the loss of each document. The squared loss of dense data is summed entry by entry."""
+        if self._entries is not None or self._linear or (self._counts.is_sparse and self._loss.zeros is Zeros.SQUARED):
+            return self.docs(A, B)[0]
+        return self._dense_docs(A, B, update=False)[0]
+
+    def docs(self, A: Array, B: Array) -> tuple[Floats, Terms]:
+        """Return the loss of each document, and the sums for the update of A."""
+        counts, n_threads = self._counts, self._n_threads
+        if self._entries is not None:
+            return self._weighted_docs(self._entries, A, B)
+        if self._linear:
+            sparse, sums = counts.sparse(), weighted_sum(np.ones(len(B)), B, n_threads=n_threads)
+            q = _products(sparse, A, B, n_threads)
+            at_nonzeros = sparse.sums_by_row(self._loss.values(sparse.values, q) - q)
+            losses = np.einsum("dk,k->d", A, sums, dtype=np.float64) + at_nonzeros
+            return losses, self._linear_terms(sparse, q, B, sums, None)
+        if self._loss.zeros is Zeros.SQUARED:
+            products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
+            terms = Terms(products, _times_gram(A, G, n_threads))
+            cross, explained = (np.einsum("dk,dk->d", A, term, dtype=np.float64) for term in terms)
+            return np.maximum(counts.squares - 2 * cross + explained, 0) / 2, terms
+        return self._dense_docs(A, B, update=True)
+
+    def words(self, A: Array, B: Array) -> Terms:
+        """Return the sums for the update of B."""
+        counts, n_threads, weights = self._counts, self._n_threads, self._weights
+        if self._entries is not None and self._loss.is_likelihood:
+            numerators = counts.word_sums(A, B, n_threads=n_threads, weights=weights)
+            return Terms(numerators, self._entries.over_docs(A, weights, n_threads=n_threads))
+        if self._entries is not None:
+            numerators = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
+            return Terms(numerators, self._entries.fitted_over_docs(A, B, weights, n_threads=n_threads))
+        if self._linear:
+            by_word = counts.sparse().transposed(None)
+            sums = weighted_sum(np.ones(counts.n_docs) if weights is None else weights, A, n_threads=n_threads)
+            scale = None if weights is None else weights[by_word.indices].astype(A.dtype)
+            return self._linear_terms(by_word, _products(by_word, B, A, n_threads), A, sums, scale)
+        if self._loss.zeros is Zeros.SQUARED:
+            products = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
+            return Terms(products, _times_gram(B, gram(A, weights, n_threads=n_threads), n_threads))
+        K = self._n_topics
+        if self._loss.compiled is not None:
+            parts_of_blocks = (
+                self._compiled(block).words(A[block], with_weights(A[block], weights, block), B, K, n_threads=n_threads)
+                for block in self._compiled_blocks
+            )
+            terms = Terms(*next(parts_of_blocks))
+            for part in parts_of_blocks:
+                for sums, more in zip(terms, part, strict=True):
+                    sums += more
+            return terms
+        topics = np.ascontiguousarray(B[:, :K].T)
+
+        def one_block(block: slice) -> Array:
+            a, x = A[block, :K], counts.dense_rows(block)
+            ratios = self._loss.ratios(x, self._approximation(a, topics, block))
+            weighted = with_weights(a, weights, block)
+            return np.stack([ratio.T @ weighted for ratio in ratios])
+
+        parts = map_in_threads(one_block, self._blocks, n_threads)
+        return Terms(*(_widened(sums, B) for sums in sum_in_order(parts, (2, len(B), K))))
+
+    def _weighted_docs(self, entries: EntryWeights, A: Array, B: Array) -> tuple[Floats, Terms]:
+        """Return the loss of each document, and the sums for A, with weights of entries."""
+        counts, n_threads = self._counts, self._n_threads
+        if self._loss.is_likelihood:  # sum v (x log x - x) - y log q + v q
+            row_sums, logs = counts.rows_and_logs(A, B, n_threads=n_threads)
+            terms = Terms(row_sums, entries.over_words(B, n_threads=n_threads))
+            explained = np.einsum("dk,dk->d", A, terms.denominators, dtype=np.float64)
+            return self.constants - logs + explained, terms
+        products = counts.multiply(B, n_threads=n_threads)
+        terms = Terms(products, entries.fitted_over_words(A, B, n_threads=n_threads))
+        cross, explained = (np.einsum("dk,dk->d", A, term, dtype=np.float64) for term in terms)
+        return np.maximum(self.constants - 2 * cross + explained, 0) / 2, terms
+
+    @cached_property
+    def constants(self) -> Floats:
+        """Return the part of the weighted loss of each document that does not depend on the factors."""
+        assert self._entries is not None
+        y = self._counts.sparse()
+        values = y.values.astype(np.float64)
+        x = values / self._entries.at_counts(y)
+        return y.sums_by_row(values * (np.log(x) - 1) if self._loss.is_likelihood else values * x)
+
+    def _dense_docs(self, A: Array, B: Array, *, update: bool) -> tuple[Floats, Terms]:
+        """Return the loss of each document and, with `update`, the sums for A, from blocks of dense rows."""
+        K = self._n_topics
+        if self._loss.compiled is not None:
+            found = [
+                self._compiled(block).docs(A[block], B, K, n_threads=self._n_threads) for block in self._compiled_blocks
+            ]
+            losses, *sums_of_docs = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+            return losses, Terms(*sums_of_docs)
+        topics, losses = np.ascontiguousarray(B[:, :K].T), np.empty(self._counts.n_docs)
+        terms = Terms(np.zeros_like(A), np.zeros_like(A)) if update else Terms(A, A)
+
+        def one_block(block: slice) -> None:
+            x = self._counts.dense_rows(block)
+            q = self._approximation(A[block, :K], topics, block)
+            losses[block] = self._loss.values(x, q).sum(axis=1, dtype=np.float64)
+            if update:
+                for sums, ratio in zip(terms, self._loss.ratios(x, q), strict=True):
+                    sums[block, :K] = ratio @ topics.T
+
+        for _ in map_in_threads(one_block, self._blocks, self._n_threads):
+            pass
+        return losses, terms
+
+    def _approximation(self, a: Array, topics: Array, block: slice) -> Array:
+        """Return q of a block of documents."""
+        q = a @ topics
+        return np.maximum(q, self._floors[block], out=q)
+
+    def _linear_terms(self, counts: SparseCounts, q: Array, B: Array, sums: Floats, weights: Array | None) -> Terms:
+        """Return the sums for the factor of the rows of `counts`, where B is the other factor, from q of the non-zeros.
+
+        The ratio of a denominator is 1 at x = 0: all entries together add `sums`, and the non-zeros what they differ
+        by. `weights` multiply the non-zeros.
+        """
+        numerator, denominator = self._loss.ratios(counts.values, q)
+        difference = denominator - 1
+        if weights is not None:
+            numerator, difference = numerator * weights, difference * weights
+        denominators = np.broadcast_to(sums, (counts.n_docs, B.shape[1]))
+        if difference.any():
+            corrected = denominators + counts.multiply(B, n_threads=self._n_threads, values=difference)
+            denominators = np.maximum(corrected, 0)  # negative by rounding only
+        return Terms(counts.multiply(B, n_threads=self._n_threads, values=numerator), denominators)
+
+    @cached_property
+    def _compiled_blocks(self) -> list[slice]:
+        """Blocks for the compiled sums, which have their own threads: all rows of dense data at once."""
+        return self._blocks if self._counts.is_sparse else [slice(0, self._counts.n_docs)]
+
+    def _compiled(self, block: slice) -> ReciprocalSums:
+        """Return the compiled sums of a block; those of dense data are kept, with a copy of the data."""
+        if self._kept is not None:
+            return self._kept
+        assert self._loss.compiled is not None
+        sums = self._loss.compiled(self._counts.dense_rows(block), self._floors[block, 0])
+        if not self._counts.is_sparse:
+            self._kept = sums
+        return sums
+
+    @cached_property
+    def _blocks(self) -> list[slice]:
+        return row_blocks(self._counts.n_docs, self._counts.n_words, _BLOCK_NUMBERS, _BLOCK_ROWS)
+
+    @cached_property
+    def _floors(self) -> Array:
+        """Return the smallest q of each row, as a column. It depends on the row only."""
+        counts = self._counts
+        means = counts.totals / counts.n_words
+        floors = np.where(means > 0, _LEAST_SHARE * means, _EMPTY_FLOOR)
+        return floors.astype(counts.dtype)[:, np.newaxis]
+
+
+def _products(counts: SparseCounts, A: Array, B: Array, n_threads: int) -> Array:
+    """Return q of the non-zeros, at least a tiny share of x."""
+    q = counts.products(A, B, n_threads=n_threads)
+    return np.maximum(q, counts.dtype.type(_LEAST_SHARE) * counts.values, out=q)
+
+
+def _times_gram(factor: Array, G: Floats, n_threads: int) -> Array:
+    """Return factor @ G, in the type of the factor."""
+    product, G = np.empty_like(factor), G.astype(factor.dtype)
+
+    def one_block(block: slice) -> None:
+        product[block] = factor[block] @ G
+
+    for _ in map_in_threads(one_block, row_blocks(*factor.shape), n_threads):
+        pass
+    return product
+
+
+def _widened(sums: Floats, like: Array) -> Floats:
+    """Return sums with columns of zeros up to the width of a factor."""
+    wide = np.zeros(like.shape)
+    wide[:, : sums.shape[1]] = sums
+    return wide
+
+
+# minimum of a majorizer
+
 
 _NEWTON_STEPS, _BISECTIONS = 60, 50
 _LEAST_CHANGE = 0.1

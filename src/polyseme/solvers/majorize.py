@@ -33,8 +33,7 @@ import numpy as np
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, aligned_empty, gram, inner, least_squares_rows, padded_width
-from polyseme.losses.sums import LossSums, Terms
-from polyseme.losses.updates import constrained, multiplied
+from polyseme.losses.updates import LossSums, Terms, constrained, multiplied
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
 from polyseme.solvers.coordinate import Unnormalized, duality_gap

@@ -10,7 +10,7 @@ import oracles
 from polyseme.core.shard import as_counts
 from polyseme.kernels import padded
 from polyseme.losses import LOSSES, Absolute, Beta
-from polyseme.losses.sums import LossSums
+from polyseme.losses.updates import LossSums
 
 MEMBERS = {**LOSSES, **{f"beta {beta}": Beta(beta) for beta in (-1, 0.5, 1.5, 3)}}
 EVERY = pytest.mark.parametrize("loss", MEMBERS.values(), ids=MEMBERS.keys())
@@ -92,8 +92,8 @@ def test_the_terms_are_those_of_a_loop(loss, layout, weighted):
 @LAYOUTS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_and_blocks_do_not_change_the_sums(loss, layout, dtype, monkeypatch):
-    monkeypatch.setattr("polyseme.losses.sums._BLOCK_NUMBERS", 1)
-    monkeypatch.setattr("polyseme.losses.sums._BLOCK_ROWS", 7)
+    monkeypatch.setattr("polyseme.losses.updates._BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("polyseme.losses.updates._BLOCK_ROWS", 7)
     X, W, H, weights = problem(loss, 4, (60, 30))
     found = []
     for n_threads in (1, 3):
@@ -120,7 +120,7 @@ def test_sparse_counts_are_made_dense_a_block_at_a_time(loss, monkeypatch):
         return dense
 
     monkeypatch.setattr(type(counts), "dense_rows", counted)
-    monkeypatch.setattr("polyseme.losses.sums._BLOCK_NUMBERS", 40 * 64)
+    monkeypatch.setattr("polyseme.losses.updates._BLOCK_NUMBERS", 40 * 64)
     sums = LossSums(loss, counts, K, n_threads=2)
     sums.docs(padded(W, float), padded(H.T, float))
     sums.words(padded(W, float), padded(H.T, float))
