@@ -40,8 +40,6 @@ Floats = npt.NDArray[np.float64]
 
 NUMBERS_AT_ONCE = 1 << 20
 """Number of counts that are processed at a time where an intermediate array is needed."""
-_GRAM_NUMBERS = 1 << 18
-"""Numbers of a factor in one block of a Gram matrix."""
 FOLD_IN_TOLERANCE = 1e-4
 """A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
 FOLD_IN_STEPS = 1000
@@ -282,16 +280,19 @@ class SparseCounts:
 
     def least_squares(
         self, factor: Array, B: Array, gram: Floats, n_topics: int, *, passes: int, enough: float, n_threads: int,
-        isa: str | None = None,
-    ) -> tuple[Array, Floats]:  # fmt: skip
-        """Return `least_squares_rows` of the products p_d = sum_w x B_w, which are not stored, and p'f of `factor`."""
+        crosses: Floats | None = None, isa: str | None = None,
+    ) -> Array:  # fmt: skip
+        """Return `least_squares_rows` of the products p_d = sum_w x B_w, which are not stored.
+
+        p'f of each row of `factor` is written to `crosses`, if it is given.
+        """
         check_operands(self, factor, B, None)
-        new, crosses = aligned_copy(factor), np.empty(self.n_docs)
+        factor, new = np.ascontiguousarray(factor), aligned_empty(factor.shape, factor.dtype)
         _kernels.descend_counts(
-            self.indptr, self.indices, self.values, B, np.ascontiguousarray(gram, dtype=self.dtype), new, crosses,
-            topics=n_topics, passes=passes, enough=enough, n_threads=n_threads, isa=isa,
+            self.indptr, self.indices, self.values, B, np.ascontiguousarray(gram, dtype=self.dtype), factor, new,
+            crosses, topics=n_topics, passes=passes, enough=enough, n_threads=n_threads, isa=isa,
         )  # fmt: skip
-        return new, crosses
+        return new
 
     @property
     def squares(self) -> Floats:
@@ -571,14 +572,11 @@ def sum_in_order(parts: Iterable[Array], shape: tuple[int, ...], memory: Floats 
 
 
 def gram(factor: Array, weights: Floats | None = None, *, n_threads: int = 1) -> Floats:
-    """Return sum_i weights_i f_i f_i' over the rows of a factor, with sums over blocks of rows in float64."""
-
-    def one_block(block: slice) -> Array:
-        return np.asarray(with_weights(factor[block], weights, block).T @ factor[block])
-
-    width = factor.shape[1]
-    blocks = row_blocks(len(factor), width, _GRAM_NUMBERS)
-    return sum_in_order(map_in_threads(one_block, blocks, n_threads), (width, width))
+    """Return sum_i weights_i f_i f_i' over the rows of a padded factor, in float64 (width x width)."""
+    total = np.empty((factor.shape[1], factor.shape[1]))
+    by_row = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    _kernels.gram(np.ascontiguousarray(factor), by_row, total, n_threads=n_threads)
+    return total
 
 
 def entropic_rows(counts: Floats, factor: Floats, beta: float) -> Floats:

@@ -71,7 +71,7 @@ void test_descend(int64_t rows, int topics, Isa isa) {
 }
 
 template <class T>
-void test_descend_counts(Isa isa) {
+void test_descend_counts(int passes, Isa isa) {
     const Problem<int32_t, T> p(140, 90, 20, 1);
     std::vector<T> G(at(p.width * p.width)), one = p.A, four = p.A, expected = p.A;
     for (int k = 0; k < p.width; ++k)
@@ -81,10 +81,12 @@ void test_descend_counts(Isa isa) {
                 total += static_cast<double>(p.B[at(w * p.width + k)]) * static_cast<double>(p.B[at(w * p.width + j)]);
             G[at(k * p.width + j)] = static_cast<T>(total);
         }
-    const DescentSettings settings{p.topics, 3, 0.0};
+    const DescentSettings settings{p.topics, passes, 0.0};
     std::vector<double> crosses(at(p.rows)), crosses4(at(p.rows)), P(at(p.rows * p.width)), naive(at(p.rows));
-    descend_counts(p.counts(), p.B.data(), G.data(), p.width, settings, one.data(), crosses.data(), 1, isa);
-    descend_counts(p.counts(), p.B.data(), G.data(), p.width, settings, four.data(), crosses4.data(), 4, isa);
+    descend_counts(p.counts(), p.B.data(), G.data(), p.width, settings, p.A.data(), one.data(), crosses.data(), 1,
+                   isa);
+    descend_counts(p.counts(), p.B.data(), G.data(), p.width, settings, p.A.data(), four.data(), crosses4.data(), 4,
+                   isa);
     multiply(p.counts(), p.B.data(), p.width, P.data(), 1, isa);
     descend(P.data(), G.data(), p.rows, p.width, settings, expected.data(), 1, isa);
     for (int64_t d = 0; d < p.rows; ++d)
@@ -94,6 +96,36 @@ void test_descend_counts(Isa isa) {
     check_same_bits(crosses, crosses4, "crosses with 1 and 4 threads");
     check_same_bits(one, expected, "descend_counts and descend");
     check_close(crosses, naive, close_to<T>(), "crosses");
+}
+
+template <class T>
+void test_gram(int64_t rows, Isa isa) {
+    std::mt19937 random(5);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    const int width = rows < 5000 ? 80 : 16;
+    std::vector<T> F(at(rows * width));
+    std::vector<double> weights(at(rows)), naive(at(width * width)), one(naive.size(), 7), four(naive.size());
+    for (T& f : F) f = static_cast<T>(uniform(random));
+    for (double& weight : weights) weight = uniform(random);
+    for (const bool weighted : {false, true}) {
+        std::fill(naive.begin(), naive.end(), 0.0);
+        for (int64_t i = 0; i < rows; ++i)
+            for (int k = 0; k < width; ++k)
+                for (int j = 0; j < width; ++j)
+                    naive[at(k * width + j)] += (weighted ? weights[at(i)] : 1.0) *
+                                                static_cast<double>(F[at(i * width + k)]) *
+                                                static_cast<double>(F[at(i * width + j)]);
+        const double* const by_row = weighted ? weights.data() : nullptr;
+        gram(F.data(), by_row, rows, width, one.data(), 1, isa);
+        gram(F.data(), by_row, rows, width, four.data(), 4, isa);
+        check_close(one, naive, close_to<T>(), "gram");
+        check_same_bits(one, four, "gram with 1 and 4 threads");
+        bool symmetric = true;
+        for (int k = 0; k < width; ++k)
+            for (int j = 0; j < width; ++j)
+                symmetric = symmetric && one[at(k * width + j)] == one[at(j * width + k)];
+        check(symmetric, "gram is symmetric");
+    }
 }
 
 template <class T>
@@ -173,8 +205,14 @@ void test_losses() {
         where = std::string("losses, ") + isa_name(isa);
         test_multiply<float>(isa);
         test_multiply<double>(isa);
-        test_descend_counts<float>(isa);
-        test_descend_counts<double>(isa);
+        for (const int passes : {1, 3}) {
+            test_descend_counts<float>(passes, isa);
+            test_descend_counts<double>(passes, isa);
+        }
+        for (const int64_t rows : {0, 1, 70, 1100, 70000}) {
+            test_gram<float>(rows, isa);
+            test_gram<double>(rows, isa);
+        }
         test_multiplied<float>(isa);
         test_multiplied<double>(isa);
         for (const int64_t rows : {1, 3, 4, 9}) {

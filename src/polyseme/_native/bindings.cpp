@@ -175,6 +175,19 @@ void bind_losses(nb::module_& module) {
         nb::arg("factor").noconvert(), nb::arg("numerators").noconvert(), nb::arg("denominators").noconvert(),
         nb::arg("root"), nb::arg("out").noconvert(), nb::arg("n_threads"));
     module.def(
+        "gram",
+        [](In2<T> factor, std::optional<In1<double>> weights, Out2<double> G, int n_threads) {
+            const std::size_t rows = factor.shape(0), width = factor.shape(1);
+            require(has_shape(weights, {rows}) && has_shape(G, {width, width}),
+                    "the arrays of gram do not fit together");
+            const int columns = width_of(factor), threads = threads_for_each(n_threads, factor, columns / 2);
+            const double* const by_row = pointer_or_null(weights);
+            const nb::gil_scoped_release released;
+            gram<T>(factor.data(), by_row, static_cast<int64_t>(rows), columns, G.data(), threads, chosen_isa());
+        },
+        nb::arg("factor").noconvert(), nb::arg("weights").noconvert().none(), nb::arg("G").noconvert(),
+        nb::arg("n_threads"));
+    module.def(
         "descend",
         [](In2<double> P, In2<T> G, Out2<T> F, int topics, int passes, double enough, int n_threads) {
             const std::size_t rows = F.shape(0), width = F.shape(1);
@@ -250,21 +263,24 @@ void bind(nb::module_& module) {
         nb::arg("B").noconvert(), nb::arg("out").noconvert(), nb::arg("n_threads"));
     module.def(
         "descend_counts",
-        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In2<T> G, Out2<T> F, Out1<double> crosses,
-           int topics, int passes, double enough, int n_threads, std::optional<nb::str> isa) {
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In2<T> G, In2<T> old, Out2<T> F,
+           std::optional<Out1<double>> crosses, int topics, int passes, double enough, int n_threads,
+           std::optional<nb::str> isa) {
             const std::size_t rows = F.shape(0), width = F.shape(1);
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, rows, B.shape(0));
-            require(B.shape(1) == width && has_shape(G, {width, width}) && has_shape(crosses, {rows}) && 0 <= topics &&
-                        static_cast<std::size_t>(topics) <= width,
+            require(B.shape(1) == width && has_shape(old, {rows, width}) && has_shape(G, {width, width}) &&
+                        has_shape(crosses, {rows}) && 0 <= topics && static_cast<std::size_t>(topics) <= width,
                     "the arrays of descend_counts do not fit together");
             const Isa chosen = isa_from(isa);
             const int columns = width_of(F), threads = threads_for(n_threads, counts, columns, 1, topics);
+            double* const products = pointer_or_null(crosses);
             const nb::gil_scoped_release released;
-            descend_counts<Index, T>(counts, B.data(), G.data(), columns, {topics, passes, enough}, F.data(),
-                                     crosses.data(), threads, chosen);
+            descend_counts<Index, T>(counts, B.data(), G.data(), columns, {topics, passes, enough}, old.data(),
+                                     F.data(), products, threads, chosen);
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
-        nb::arg("B").noconvert(), nb::arg("G").noconvert(), nb::arg("F").noconvert(), nb::arg("crosses").noconvert(),
+        nb::arg("B").noconvert(), nb::arg("G").noconvert(), nb::arg("old").noconvert(), nb::arg("F").noconvert(),
+        nb::arg("crosses").noconvert().none(),
         nb::arg("topics"), nb::arg("passes"), nb::arg("enough"), nb::arg("n_threads"), nb::arg("isa") = nb::none());
     module.def(
         "fold_in",

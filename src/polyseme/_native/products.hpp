@@ -46,8 +46,19 @@ class RowProducts {
         : accumulate_(row_accumulator(row_table<T>(isa, width), counts.indices)), counts_(counts), B_(B), width_(width),
           nonzeros_(counts.indptr[counts.rows]) {}
 
+    // The same as numbers of type T. `part` and `total` have width numbers.
+    void narrow(int64_t row, T* part, double* total, T* out) const {
+        const int64_t begin = counts_.indptr[row], n = counts_.indptr[row + 1] - begin;
+        if (n <= most) {  // one sum
+            std::fill(out, out + width_, T(0));
+            accumulate_(B_, counts_.indices + begin, n, nonzeros_ - begin, width_, counts_.values + begin, out);
+        } else {
+            (*this)(row, part, total);
+            for (int k = 0; k < width_; ++k) out[k] = static_cast<T>(total[k]);
+        }
+    }
+
     void operator()(int64_t row, T* part, double* total) const {
-        constexpr int64_t most = 1024;
         const int64_t end = counts_.indptr[row + 1];
         int64_t begin = counts_.indptr[row];
         std::fill(total, total + width_, 0.0);
@@ -60,6 +71,8 @@ class RowProducts {
     }
 
   private:
+    static constexpr int64_t most = 1024;
+
     decltype(row_accumulator(RowTable<T>{}, static_cast<const Index*>(nullptr))) accumulate_;
     Counts<Index, T> counts_;
     const T* B_;

@@ -71,8 +71,8 @@ struct ReciprocalLosses {
     int64_t exponent[tile_columns<T>];
 };
 
-// Rows that `descend` updates together: the numbers of the widest vector.
-constexpr int kTogether = 16;
+// Rows that `descend` updates together: twice the numbers of the widest vector, because an addition takes four cycles.
+constexpr int kTogether = 32;
 
 template <class T>
 struct RowTable {
@@ -94,6 +94,8 @@ struct RowTable {
     void (*multiplied)(const T* factor, const double* numerators, const double* denominators, bool root, int64_t n,
                        T* out);
     void (*descend)(T* f, const T* p, const T* G, const T* inverse, int topics, int width, T* gain, T* value);
+    void (*transpose)(const T* from, int64_t stride, int rows, int columns, T* to, int64_t to_stride);
+    void (*gram)(const T* F, const double* weights, int64_t rows, int width, T* G);
 };
 
 enum class Isa { baseline, avx2, avx512 };

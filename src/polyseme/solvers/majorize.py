@@ -315,10 +315,11 @@ def _descend_sparse(corpus: MemoryCorpus, settings: dict[str, Any]) -> Evaluate:
         docs, words = point
         G = gram(words, n_threads=n_threads)
         explained = inner(G, gram(docs, weights, n_threads=n_threads))
-        docs, crosses = by_doc.least_squares(docs, words, G, **settings)
+        crosses = np.empty(by_doc.n_docs)
+        docs = by_doc.least_squares(docs, words, G, crosses=crosses, **settings)
         report = LossReport(max(total - 2 * corpus.total_log(crosses) + explained, 0.0) / 2)
         G = gram(docs, weights, n_threads=n_threads)
-        words, _ = by_doc.transposed(weights).least_squares(words, docs, G, **settings)
+        words = by_doc.transposed(weights).least_squares(words, docs, G, **settings)
         return EvaluatedPoint(point, report, Unnormalized(docs, words).rescaled(n_threads))
 
     return evaluate
