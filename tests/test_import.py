@@ -65,7 +65,7 @@ def test_the_public_names():
 def test_errors_of_the_command_line_do_not_wait_for_scikit_learn(tmp_path):
     program = """
 import sys
-from polyseme.cli import main
+from polyseme.cli.app import main
 sys.argv = ["polyseme", *sys.argv[1:]]
 try:
     main()

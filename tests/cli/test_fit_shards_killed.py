@@ -54,7 +54,7 @@ def killing(*arguments, **more):
     return plain(*arguments, **more)
 setattr(owner, last, killing)
 sys.argv[1:] = sys.argv[2:]
-from polyseme.cli import main
+from polyseme.cli.app import main
 main()
 """
 PHASES = {

@@ -121,7 +121,7 @@ def test_a_damaged_run_beside_a_good_index_is_reported(finished: Path) -> None:
 
 PROGRAM = """
 import json, sys
-from polyseme.cli import main
+from polyseme.cli.app import main
 sys.argv = ["polyseme", "search", *sys.argv[1:]]
 try:
     main()

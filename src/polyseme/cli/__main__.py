@@ -1,5 +1,5 @@
 """Makes ``python -m polyseme.cli`` equal to ``polyseme``."""
 
-from polyseme.cli import main
+from polyseme.cli.app import main
 
 main()

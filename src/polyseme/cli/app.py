@@ -7,8 +7,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
+
+try:
+    import rich  # noqa: F401
+    import typer
+    from typer.core import TyperGroup
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
+        raise
+    sys.exit(str(MissingExtraError("The command line", "cli")))  # a line on standard error, and exit code 1
 
 from polyseme.cli.commands.compare import compare
 from polyseme.cli.commands.demo import demo
@@ -22,7 +30,6 @@ from polyseme.cli.commands.topics import topics
 from polyseme.cli.commands.transform import transform
 from polyseme.cli.commands.update import update
 from polyseme.cli.console import FAILED, INTERRUPTED, print_error, with_option_names
-from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
@@ -108,3 +115,8 @@ def polyseme(
     """Find topics in documents, explore them, search, and compute the topics of new documents."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command ``polyseme``."""
+    app(prog_name="polyseme")
