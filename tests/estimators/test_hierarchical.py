@@ -203,6 +203,12 @@ def test_growth_adds_leaves_and_raises_the_score():
     assert np.isfinite(model.history_["objective"]).all()
 
 
+def test_growth_ends_with_the_largest_number_of_leaves():
+    counts, *_ = planted(0)
+    model = HierarchicalPLSA([-1, 0, 0], growth=3, random_state=0, max_iter=200).fit(counts)
+    assert len(model.leaves_) == 3
+
+
 def test_growth_works_with_words_that_only_held_out_tokens_have():
     data = np.vstack([X, np.eye(X.shape[1])[:40]])
     data = np.hstack([data, np.eye(len(data))])  # a word of its own for every document

@@ -178,6 +178,13 @@ def test_transform_minimizes_the_divergence():
     assert kl(new, W @ model.components_) <= kl(new, best @ model.components_) + 1e-3 * new.sum()
 
 
+@pytest.mark.parametrize("loss", ["kullback-leibler", "squared"])
+def test_transform_of_a_document_of_one_token_is_that_of_more_in_proportion(loss):
+    model = NMF(3, loss=loss, random_state=0, dtype=np.float64).fit(X)
+    one = np.eye(X.shape[1])[model.components_.any(axis=0)]
+    np.testing.assert_allclose(model.transform(one), model.transform(8 * one) / 8, rtol=1e-6, atol=1e-9)
+
+
 def test_words_that_no_component_has_are_ignored():
     """H is zero there, so no W can reproduce them: the best W is that of the other words."""
     model = NMF(3, random_state=0, dtype=np.float64).fit(WITH_GAPS)

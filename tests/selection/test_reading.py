@@ -160,6 +160,15 @@ def test_the_largest_number_with_96_percent_of_the_best_is_taken():
     assert reading._largest_enough(values, np.array([0.9, 0.5, 0.5, 0.5]), noisy) == 5
 
 
+def test_the_error_of_an_agreement_is_that_of_its_pairs_over_the_fits():
+    agreements = np.triu(np.arange(16.0).reshape(1, 4, 4), 1)
+    means, errors = reading._means_and_errors(agreements, range(4))
+    pairs = [1, 2, 3, 6, 7, 11]
+    assert means == pytest.approx(np.mean(pairs))
+    assert errors == pytest.approx(np.std(pairs, ddof=1) / 2)
+    assert reading._means_and_errors(agreements, range(1, 4))[0] == pytest.approx(8)
+
+
 def test_the_typical_fit_is_the_one_that_agrees_best_with_the_others():
     agreements = agreements_of([0.5, 0.9, 0.3])
     agreements[1, 3, :] += 0.05
