@@ -223,6 +223,14 @@ class TestKnownTopics:
         expected = alone.row_log_density(rows[2:3, [0, 5]])[0]
         assert prior.row_log_density(rows)[2] == pytest.approx(expected, rel=1e-12)
 
+    def test_a_sum_of_priors_has_the_support_of_all_of_them(self):
+        known, others = KnownTopics(self.KNOWN), KnownTopics([(0, 1)] * len(self.KNOWN))
+        shape = factor().shape
+        expected = known.support(shape)
+        np.testing.assert_array_equal(PriorSum((known, Dirichlet(1.5))).support(shape), expected)
+        np.testing.assert_array_equal(PriorSum((known, others)).support(shape), expected & others.support(shape))
+        assert PriorSum((Dirichlet(1.5), Dirichlet(2))).support(shape) is None
+
     def test_a_start_has_known_topics_only(self):
         start = KnownTopics(self.KNOWN).shaped(factor())
         np.testing.assert_allclose(start.sum(axis=1), 1, rtol=1e-14)
