@@ -85,11 +85,13 @@ def test_coherence_and_stability_fall_beyond_the_planted_number(found):
 
 
 def test_information_criteria_are_their_formulas(six):
-    fit = select_n_topics(six, [6], folds_run=1, refine=False, n_jobs=1, reading=False).fits[6]
+    fits = select_n_topics(six, [1, 6], folds_run=1, refine=False, n_jobs=1, reading=False).fits
     train = six[document_folds(400, 5)[0].train]
-    parameters = 320 * 5 + 6 * (np.count_nonzero(train.sum(axis=0)) - 1)
-    assert fit.aic == pytest.approx(2 * parameters - 2 * fit.log_likelihood)
-    assert fit.bic == pytest.approx(parameters * np.log(train.sum()) - 2 * fit.log_likelihood)
+    for n_topics, fit in fits.items():
+        parameters = 320 * (n_topics - 1) + n_topics * (np.count_nonzero(train.sum(axis=0)) - 1)
+        assert fit.aic == pytest.approx(2 * parameters - 2 * fit.log_likelihood)
+        assert fit.bic == pytest.approx(parameters * np.log(train.sum()) - 2 * fit.log_likelihood)
+    assert sorted(fits) == [1, 6]
 
 
 def test_the_same_seed_gives_the_same_figures_for_any_number_of_threads(six, found):
