@@ -24,7 +24,7 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import normalize_rows
 from polyseme.metrics import relevance, shown_words, top_words
-from polyseme.metrics.words import token_amounts, word_amounts
+from polyseme.metrics.words import WordAmounts, token_amounts, word_amounts
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers import Tempered
 from sentences import sentence
@@ -193,6 +193,13 @@ def test_words_of_three_documents_come_before_rarer_ones():
     found = token_amounts(np.array([[0.5, 0.4, 0.1]]), np.ones(1), np.array([0.9, 0.0999, 0.0001]), 20.0)
     assert shown_words(found, 3, relevance=0.0)[0].tolist() == [1, 0, 2]
     assert shown_words(found, 2, relevance=1.0)[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("error", [-1e-7, 0, 1e-7])
+def test_three_expected_documents_may_have_a_rounding_error(error):
+    amounts = np.array([[6.0, 3.0 + error, 1.0]])
+    found = WordAmounts("documents", amounts, np.array([6.0]), np.array([36.0, 3.0, 1.0]), amounts)
+    assert shown_words(found, 3)[0].tolist() == [1, 0, 2]
 
 
 def test_without_document_counts_words_are_ranked_by_tokens_and_the_table_says_so():

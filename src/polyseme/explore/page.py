@@ -35,7 +35,7 @@ from polyseme.io.files import write_atomically
 from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
 from polyseme.metrics.topics import classical_scaling
-from polyseme.metrics.words import LEAST_AMOUNT, RELEVANCE, WordAmounts
+from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmounts
 from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
@@ -273,7 +273,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
             "k1": postings.K1,
             "b": postings.B,
         },
-        "least_documents": LEAST_AMOUNT,
+        "least_documents": LEAST_AMOUNT - 0.5 * 10**-DECIMALS,  # rounded as by shown_words
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
         "hidden": [int(column) for column in data.hidden],
         "measures": {name: _json_numbers(values) for name, values in measures.items()},

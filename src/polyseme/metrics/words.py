@@ -37,7 +37,8 @@ RELEVANCE = 0.5
 LEAST_AMOUNT = 3.0
 """Words with at least this many expected documents (or tokens) in a topic are shown before rarer words."""
 DECIMALS = 4
-"""Digits of a relevance that are compared: smaller differences are rounding errors, and the first column wins."""
+"""Digits of relevances and amounts that are compared: smaller differences are rounding errors, and of equal words the
+first column wins."""
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -157,7 +158,8 @@ def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) 
 def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
     """Return the first `n_words` columns of one topic."""
     amounts = np.where(found.words > 0, np.asarray(found.amounts[topic], dtype=np.float64), 0.0)
-    columns = np.flatnonzero(amounts >= LEAST_AMOUNT)
+    enough = np.round(amounts, DECIMALS) >= LEAST_AMOUNT
+    columns = np.flatnonzero(enough)
     if columns.size < n_words:
         columns = np.flatnonzero(amounts > 0)
     if columns.size < n_words:
@@ -168,7 +170,7 @@ def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Arra
         n[np.newaxis], found.topics[[topic]], found.words[columns], weight=weight, total=total
     )[0]  # fmt: skip
     without = np.where(n > 0, 0.0, found.topic_word[topic, columns])
-    return np.asarray(columns[np.lexsort((-without, -np.round(scores, DECIMALS), n < LEAST_AMOUNT))[:n_words]])
+    return np.asarray(columns[np.lexsort((-without, -np.round(scores, DECIMALS), ~enough[columns]))[:n_words]])
 
 
 def top_words(scores: Array, n_words: int = 10) -> Array:
