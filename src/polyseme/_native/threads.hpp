@@ -10,6 +10,7 @@
 #include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "denormals.hpp"
@@ -69,7 +70,10 @@ class SharedPieces {
         for (int i = 0; i < looks && unfinished_ > 0; ++i) pause_briefly();
         std::unique_lock<std::mutex> hold(lock_);
         finished_.wait(hold, [this] { return unfinished_ == 0; });
-        if (failure_) std::rethrow_exception(failure_);
+        const std::exception_ptr failure = std::move(failure_);  // a thread that comes late must not own what is caught
+        failure_ = nullptr;
+        hold.unlock();
+        if (failure) std::rethrow_exception(failure);
     }
 
   private:
