@@ -249,6 +249,11 @@ def test_unsupported_models_and_wrong_settings_are_refused():
             StepwiseEM(**wrong)
     with pytest.raises(InputError, match="topic_word must be an array of shape"):
         PLSA(**SETTINGS, init=(None, np.ones((2, 3)))).fit(TRAIN)
+    for number in (np.nan, np.inf, -1.0):
+        topics = np.ones((SETTINGS["n_components"], TRAIN.shape[1]))
+        topics[1, 2] = number
+        with pytest.raises(InputError, match="of finite, non-negative numbers"):
+            PLSA(**SETTINGS, init=(None, topics)).fit(TRAIN)
 
 
 def test_empty_documents_and_tiny_corpora():
