@@ -178,7 +178,7 @@ def test_transform_minimizes_the_divergence():
     assert kl(new, W @ model.components_) <= kl(new, best @ model.components_) + 1e-3 * new.sum()
 
 
-@pytest.mark.parametrize("loss", ["kullback-leibler", "squared"])
+@pytest.mark.parametrize("loss", ["kullback-leibler", "squared", "absolute", "chi-square"])
 def test_transform_of_a_document_of_one_token_is_that_of_more_in_proportion(loss):
     model = NMF(3, loss=loss, random_state=0, dtype=np.float64).fit(X)
     one = np.eye(X.shape[1])[model.components_.any(axis=0)]
