@@ -27,7 +27,15 @@ from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
 from polyseme.runs.fit import fit_with_progress, write_levels
 from polyseme.runs.folder import VECTORIZER_FILE, run_lock
 from polyseme.runs.models import fits_shards
-from polyseme.runs.names import Namer, check_namer, checked_name, excerpts_of_topics, names_of_namer, siblings_of
+from polyseme.runs.names import (
+    Namer,
+    check_namer,
+    checked_name,
+    excerpts_of_topics,
+    names_of_namer,
+    parent_titles,
+    siblings_of,
+)
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     PAGE_FILE,
@@ -478,12 +486,14 @@ def name_run(
             missing = [topic for topic in order if overwrite or topic not in named.topic_names]
             n_missing = len(missing)
             words, documents = named.topic_words(), excerpts_of_topics(named, DOCUMENTS_SHOWN)
+            above = parent_titles(named)
             try:
                 with report.stage("Naming topics", unit="topics") as update:
                     while missing:
                         topic = missing[0]
                         update(n_missing - len(missing), n_missing, f"topic {topic}")
-                        parent, siblings = siblings_of(named, topic, named.topic_titles)
+                        parent = above[topic] if above else None
+                        siblings = siblings_of(named, topic, named.topic_titles)
                         try:
                             name = checked_name(namer(words[topic], documents[topic], parent=parent, siblings=siblings))
                         except Exception as error:

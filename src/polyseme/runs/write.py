@@ -60,7 +60,7 @@ from polyseme.runs.folder import (
     write_sealed,
 )
 from polyseme.runs.junk import junk_topics
-from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names
+from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names, parent_titles
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     MODEL_FILE,
@@ -574,7 +574,7 @@ def topics_csv(run: Run) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     above = [] if run.parents is None else ["parent", "parent_title", "parent_share"]
-    parent_titles = [] if run.parents is None else run.level(run.parents.level).topic_titles
+    titles_above = parent_titles(run)
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "junk", *above])
     weights, words, names = run.fitted.topic_weights, run.topic_words(WORDS_SHOWN), run.topic_titles
     for topic in topics_in_order(run):
@@ -584,8 +584,8 @@ def topics_csv(run: Run) -> str:
         name, shown, best = map(escape_formula, texts)
         row = [topic, name, *numbers, shown, best, run.junk[topic].reason if topic in run.junk else ""]
         if run.parents is not None:
-            parent = int(run.parents.topics[topic])
-            row += [parent, escape_formula(parent_titles[parent]), f"{run.parents.shares[topic]:.6f}"]
+            title = escape_formula(titles_above[topic])
+            row += [int(run.parents.topics[topic]), title, f"{run.parents.shares[topic]:.6f}"]
         writer.writerow(row)
     return text.getvalue()
 
