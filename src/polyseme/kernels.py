@@ -663,7 +663,7 @@ def padded_width(n_columns: int) -> int:
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Return an uninitialized array that starts at a cache line, so that a padded row touches as few as possible."""
+    """Return an uninitialized array that starts at a cache line, so that a padded row touches few lines."""
     size = prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + _CACHE_LINE, dtype=np.uint8)
     start = -memory.__array_interface__["data"][0] % _CACHE_LINE  # many times as fast as memory.ctypes.data
@@ -714,7 +714,7 @@ def extrapolated(new: Array, old: Array, size: float, keep: float, *, n_threads:
 
 
 def rescaled_columns(factor: Array, scales: Floats, *, divide: bool = False, n_threads: int = 1) -> Array:
-    """Return the columns of a factor times, or divided by, one number each."""
+    """Return a factor with each column multiplied or divided by one number."""
     out, scales = aligned_empty(factor.shape, factor.dtype), scales.astype(factor.dtype)
     _kernels.rescale_columns(np.ascontiguousarray(factor), scales, divide, out, n_threads=n_threads)
     return out

@@ -283,7 +283,7 @@ def test_priors_follow_the_topics():
         ("01", [], "groups must be a list"),
         ([[0]], [45], "banned must have whole numbers from 0 to 44"),
         ([[0]], ["ant"], "banned must have whole numbers"),
-        ([[1, 0]], list(range(45)), "Topic 1, 0 has no other words than the banned ones"),
+        ([[1, 0]], list(range(45)), "Topic 1, 0 has only banned words"),
     ],
 )
 def test_wrong_edits(groups, banned, message, fitted):

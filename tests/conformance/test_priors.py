@@ -343,7 +343,7 @@ class TestCombining:
                 return factor
 
         assert as_prior(Own()) == Own()
-        with pytest.raises(InputError, match="Own has an M-step of its own"):
+        with pytest.raises(InputError, match="Own has its own M-step"):
             as_prior([Own(), Dirichlet(2)])
 
 

@@ -8,13 +8,12 @@ of the bound. An operand is at least 1e-18 (float64: 1e-200) times its maximum, 
 The parameters alpha of a Dirichlet prior are given or learned. Learning maximizes the likelihood of a Dirichlet
 distribution by Newton's method (Minka 2000), with E log theta in place of log theta.
 
-A model that is fitted by maximum likelihood gives a document of three words one topic with weight 1. A prior of P(z|d)
-shrinks such weights towards the mean document (`LearnedPosterior`). Its mean is the mean of P(z|d) over the training
-documents. Its concentration s makes the second half of the tokens of a training document most probable, given the
-posterior mean of its weights from the first half (`learn_prior`). Topics know their training documents: they were
-fitted to them. Without a correction s would be too small by a factor of about four on 20 Newsgroups
-(`benchmarks/judging.py --parts shrink`). So each document is scored with topics from which its own expected counts
-n_dw P(z|d,w) were taken out.
+Maximum likelihood often gives a document of three words a single topic with weight 1. A prior on P(z|d) shrinks such
+weights toward the mean document (`LearnedPosterior`). The mean of the prior is the mean of P(z|d) over the training
+documents. Its concentration s maximizes the probability of the second half of the tokens of the training documents,
+given the posterior mean of their weights from the first half (`learn_prior`). The topics were fitted to these same
+documents, which makes s too small: by a factor of about four on 20 Newsgroups (`benchmarks/judging.py --parts shrink`).
+So each document is scored with topics from which its expected counts n_dw P(z|d,w) have been subtracted.
 
 References
 ----------
@@ -60,13 +59,14 @@ _BANNED_ETA = 1e-30
 _FOLD_STEPS, _FOLD_TOLERANCE = 1000, 1e-4
 """Most steps of a document in `DirichletPosterior`, and the share of its tokens that its last step may move."""
 _SMOOTHING = 0.01
-"""Weight of the unigram in the topics without a document, which have zeros where it has a word of its own."""
+"""Weight of the unigram that smooths the topics from which a document was subtracted: words of that document alone have
+probability zero in them."""
 _FIRST, _LEAST, _MOST = 4.0, 2.0**-6, 2.0**14
 """First concentration that is tried, and its limits."""
 _FACTORS = (4.0, 2.0, 2.0**0.5)
-"""Ratios of concentrations that are compared, one after the other."""
+"""Step sizes of the search for the concentration, from coarse to fine."""
 _SCORE_STEPS, _SCORE_TOLERANCE = 100, 1e-3
-"""Limits like those of `DirichletPosterior`, in `HeldOutHalves`."""
+"""The same two limits in `HeldOutHalves`."""
 _LEAST_SHARE = 1e-6
 """Smallest mean weight of a topic in the prior."""
 
@@ -327,7 +327,7 @@ class LearnedPosterior(NoLargeArrays):
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     temperature: ClassVar[float] = 1.0
     alpha: Floats
-    """Parameters of the prior, one of each topic, and one of the background if there is one."""
+    """Parameters of the prior: one per topic, then one for the background if there is one."""
     background: Background | None = None
     """Background with its distribution."""
 
@@ -335,7 +335,7 @@ class LearnedPosterior(NoLargeArrays):
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
         given: GivenDocuments | None = None,
     ) -> DocumentWeights:  # fmt: skip
-        """Return the means of the posteriors, found as by `DirichletPosterior`; those of an empty row are the prior's.
+        """Return the posterior means, computed as in `DirichletPosterior`. An empty row gets the mean of the prior.
 
         The parameters of the posteriors are stored as "gamma".
         """
@@ -365,7 +365,7 @@ class LearnedPosterior(NoLargeArrays):
 
 
 def with_posterior(fitted: FittedTopics) -> FittedTopics:
-    """Return the model with the posterior under its learned prior as its inference; itself if none was learned."""
+    """Return the model with inference under its learned prior; the model itself if it has none."""
     if fitted.document_prior is None:
         return fitted
     off = np.flatnonzero(~fitted.active)
@@ -381,7 +381,7 @@ MODEL, POSTERIOR = "model", "posterior"
 
 
 def inferring(fitted: FittedTopics, inference: str | None) -> FittedTopics:
-    """Return the model with the named inference: its own, or the posterior. None: the posterior if there is one."""
+    """Return the model with the named inference: "model" or "posterior". None: the posterior if a prior was learned."""
     if inference not in (None, MODEL, POSTERIOR):
         raise InputError(f"inference must be {POSTERIOR!r} or {MODEL!r}, got {inference!r}.")
     if inference == POSTERIOR and fitted.document_prior is None and not fitted.inference.weighs_unknown:
@@ -393,7 +393,7 @@ def inferring(fitted: FittedTopics, inference: str | None) -> FittedTopics:
 
 
 def _joined(samples: list[DocumentSample], n_topics: int) -> DocumentSample:
-    """Return one sample of the documents of all shards, which does not depend on how they are distributed."""
+    """Return one sample from the documents of all shards, which does not depend on how the shards divide them."""
     parts = [sample.folded for sample in samples]
     counts = sparse_counts(sp.vstack([part.counts.matrix() for part in parts], format="csr"), parts[0].counts.dtype)
     rows = sample_documents(counts, sample_size(n_topics))
@@ -403,7 +403,7 @@ def _joined(samples: list[DocumentSample], n_topics: int) -> DocumentSample:
 
 
 def learn_prior(evidence: PriorEvidence) -> Floats:
-    """Return the parameters of the prior of P(z|d): one of each topic, and one of the background if there is one."""
+    """Return the parameters of the prior on P(z|d): one per topic, then one for the background if there is one."""
     fitted, topic_sums, samples = evidence
     held_out = HeldOutHalves(fitted, topic_sums, _joined(samples, fitted.n_topics))
     if held_out.mean.size == 1 or not held_out.scored:
@@ -423,10 +423,10 @@ def learn_prior(evidence: PriorEvidence) -> Floats:
 
 
 class HeldOutHalves:
-    """Halves of some training documents, each with the topics that the other documents alone would give.
+    """Halves of some training documents, each scored with the topics from which the document was subtracted.
 
-    A word of a document has a column of its own, with its probabilities without the document. The arrays have one row
-    per non-zero of the sample, whose size is bounded.
+    The probabilities of a word therefore differ between documents, so every non-zero of the sample is a column. The
+    size of the sample is bounded.
     """
 
     def __init__(self, fitted: FittedTopics, topic_sums: Floats, sample: DocumentSample) -> None:
@@ -435,7 +435,7 @@ class HeldOutHalves:
         folded, weights, counts = sample.folded, sample.weights, sample.folded.counts
         lengths, words = np.diff(counts.indptr), counts.indices
         self._rows = np.repeat(np.arange(counts.n_docs), lengths)
-        taken = np.minimum(weights, 1)  # a document of weight 2 is two documents, of which one is scored
+        taken = np.minimum(weights, 1)  # a document of weight 2 stands for two, of which one is subtracted and scored
         x = taken[self._rows] * counts.values
         share = 0.0 if background is None else float(np.average(folded.background, weights=counts.totals + 1e-300))
         self.mean = _mean_weights(topic_sums, None if background is None else share)
@@ -455,7 +455,7 @@ class HeldOutHalves:
         unigram = other / np.maximum(fitted.n_tokens - totals, 1e-9)
         self._probabilities = ((1 - _SMOOTHING) * left + _SMOOTHING * unigram[:, np.newaxis]).astype(counts.dtype)
 
-        # a word that only this document has would be unknown in a new one
+        # a word that occurs in no other document would be unknown in a new document
         usable = other > 1e-6 * x
         observed, scored = (np.where(usable, part, 0.0) for part in split_tokens(counts, 0))
         columns = np.arange(x.size, dtype=counts.indices.dtype)
@@ -493,7 +493,7 @@ class HeldOutHalves:
 
 
 def _mean_weights(topics: Floats, background_share: float | None) -> Floats:
-    """Return the mean weights of documents, of the topics and of the background if there is one."""
+    """Return the mean weight of each topic in a document, then that of the background if there is one."""
     mean = topics / topics.sum() if topics.sum() > 0 else np.full(topics.size, 1 / topics.size)
     if background_share is not None:
         mean = np.append((1 - background_share) * mean, background_share)

@@ -1,4 +1,4 @@
-"""FittedTopics: what a fitted topic model knows. Estimators, search, pages, selection and runs hold one.
+"""FittedTopics: the parameters of a fitted topic model. Estimators, search, pages, selection and runs hold one.
 
 How the weights of a document are found with the topics fixed is its `inference`, one of four: maximum likelihood
 (`core.fold_in`), a Dirichlet posterior (`core.dirichlet`), a logistic-normal posterior (`core.logistic_normal`) or the
@@ -40,13 +40,15 @@ if TYPE_CHECKING:
 
 
 _SAMPLE_NUMBERS, _SAMPLE_NONZEROS = 1 << 22, (1 << 13, 1 << 15)
-"""Numbers in the arrays from which a prior is learned, and the least and largest number of non-zeros."""
+"""Size of the arrays from which a prior is learned, and the limits of their number of non-zeros."""
 _SAMPLE_RESERVE = 4
-"""Every shard gives this many times its part of the sample, because the part that is used is a random number."""
+"""A shard contributes this many times its share of the sample, because the number of its documents in the sample is
+random."""
 _START_SMOOTHING = 1e-3
-"""Weight of the unigram in every topic, and of all topics in every document, of a merged start: EM keeps zeros."""
+"""Weight of the unigram in every topic, and of all topics in every document, of a merged start. EM cannot increase a
+zero."""
 _BLOCK_NUMBERS = 1 << 22
-"""Numbers in the arrays from which costs of merging are computed."""
+"""Size of the arrays from which the costs of merging are computed."""
 
 
 class DocumentWeights(NamedTuple):
@@ -63,11 +65,11 @@ class DocumentWeights(NamedTuple):
     bounds: Floats | None = None
     """Contribution of each document to the variational bound; None if the weights maximize the likelihood."""
     parameters: Mapping[str, Array] = {}
-    """Parameters of each document beside P(z|d), by name: those of its posterior, or W of NMF with another loss."""
+    """Other parameters of each document, by name: those of its posterior, or W of NMF with another loss."""
 
 
 class GivenDocuments(NamedTuple):
-    """What is known of documents beside their counts when they are folded in."""
+    """What folding in uses of documents in addition to their counts."""
 
     start: Array | None = None
     """Weights to start from (documents x width). None: uniform weights."""
@@ -85,7 +87,7 @@ class Inference(Protocol):
     weighs_unknown: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
     learns_prior: ClassVar[bool]
-    """Whether a prior of P(z|d) is learned from training documents (`LearnedPrior`), because the inference has none."""
+    """Whether a prior on P(z|d) is learned from training documents (`LearnedPrior`), because the inference has none."""
 
     @property
     def has_one_maximum(self) -> bool:
@@ -93,7 +95,7 @@ class Inference(Protocol):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters of a document beside P(z|d), in the order of `DocumentWeights.parameters`."""
+        """Names of the parameters of a document in `DocumentWeights.parameters`, in their order."""
 
     @property
     def temperature(self) -> float:
@@ -107,9 +109,9 @@ class Inference(Protocol):
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
         given: GivenDocuments | None = None,
     ) -> DocumentWeights:  # fmt: skip
-        """Return the weights of every row of `counts`. A row of zeros in `topic_word` (K x words): topic is off.
+        """Return the weights of every row of `counts`. A topic whose row in `topic_word` (K x words) is zero is off.
 
-        `given` is for inferences that use it: one with several maxima uses its start.
+        An inference with several maxima starts from `given.start`; others ignore it.
         """
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
@@ -117,7 +119,7 @@ class Inference(Protocol):
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """Return the arrays of words x topics, which are too large to be sent to a worker with every task."""
+        """Arrays of words x topics, which are too large to be sent to a worker with every task."""
 
     def without_arrays(self) -> Self:
         """Return the inference without these arrays."""
@@ -226,9 +228,9 @@ class FittedTopics:
     vocabulary: Array | None = None
     """The word of each column."""
     word_documents: WordDocuments | None = None
-    """What the words shown are ranked by; None if the training documents were not folded in (`partial_fit`)."""
+    """Ranks the words shown; None if the training documents were not folded in (`partial_fit`)."""
     learned_prior: LearnedPrior | None = None
-    """Prior of P(z|d); None if the inference has its own, or the training documents were not folded in."""
+    """Prior on P(z|d); None if the inference has its own, or the training documents were not folded in."""
 
     @property
     def n_topics(self) -> int:
@@ -237,7 +239,7 @@ class FittedTopics:
 
     @property
     def document_prior(self) -> Floats | None:
-        """Parameters of the learned prior: one of each topic, and one of the background if there is one."""
+        """Parameters of the learned prior: one per topic, then one for the background if there is one."""
         return None if self.learned_prior is None else self.learned_prior.values
 
     def fold_in(
@@ -265,17 +267,17 @@ class FittedTopics:
         return symmetric_view(documents.doc_topic, documents.doc_weights * scales)
 
     def missing_words(self, unigram: Floats) -> Array:
-        """Return a mask of the words that occur, with these frequencies, and that no active topic has."""
+        """Return a mask of the words with a positive frequency that have probability zero in every active topic."""
         return (self.active_topics.sum(axis=0) == 0) & (unigram > 0)
 
 
 def topic_scales(inference: Inference, shares: Floats) -> Floats | float:
-    """Return s_d = sum_z P(z) P(d|z) / P(d) of documents with these shares of the background: 1 if it is not joint."""
+    """Return s_d = sum_z P(z) P(d|z) / P(d) of documents with these shares of the background; 1 unless it is joint."""
     return 1.0 if inference.background is None else inference.background.topic_scales(shares)
 
 
 def observed_shares(doc_topic: Array, topic_word: Array, entries: EntryWeights, *, n_threads: int = 1) -> Floats:
-    """Return sum_w v_dw P(w|d) of each document. Its expected total, were all weights one, is sum v x / this share."""
+    """Return sum_w v_dw P(w|d) of each document, by which sum v x is divided to estimate its total without weights."""
     sums = entries.over_words(padded(topic_word.T, topic_word.dtype), n_threads=n_threads)
     return np.einsum("dk,dk->d", doc_topic, sums[:, : doc_topic.shape[1]], dtype=np.float64)
 
@@ -300,7 +302,7 @@ def with_missing_words(rows: Array, missing: Array, unigram: Floats) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TrainingDocuments:
-    """What a fitted model knows of each of its training documents."""
+    """Parameters of the training documents of a fitted model."""
 
     doc_weights: Floats
     """P(d)."""
@@ -309,7 +311,7 @@ class TrainingDocuments:
     background: Floats
     """Share of the background in each document."""
     parameters: Mapping[str, Array] = field(default_factory=dict)
-    """Parameters of each document beside P(z|d), by name."""
+    """Other parameters of each document, by name."""
 
     def take(self, rows: Array) -> TrainingDocuments:
         """Return some of the documents, in memory."""
@@ -349,13 +351,13 @@ class FoldIn:
     """Number of tokens of the corpus, weighted."""
     topic_weights: Floats | None = None
     prior: Prior | None = None
-    """Prior that knows single training documents (`Prior.of_training`), in place of that of the inference."""
+    """Prior with terms for individual training documents (`Prior.of_training`). It replaces that of the inference."""
 
     def of_rows(self, rows: slice) -> FoldIn:
-        """Return the task for some of the documents, which are in memory if there is a prior that knows them."""
+        """Return the task for some of the documents. With a prior for individual documents, they must be in memory."""
         if self.prior is None:
             return self
-        known: Any = self.inference  # by maximum likelihood, the only inference with priors
+        known: Any = self.inference  # MaximumLikelihood, the only inference with priors
         return replace(self, inference=replace(known, prior=self.prior.with_rows(rows)))
 
     @property
@@ -384,7 +386,7 @@ class FoldIn:
             n_threads=n_threads,
         )  # fmt: skip
         logs = folded.counts.logs(*operands, n_threads=n_threads)
-        if given is not None and given.entries is not None:  # of w given d and that the entry was observed
+        if given is not None and given.entries is not None:  # condition on the observed entries
             observed = observed_shares(folded.doc_topic, topics, given.entries, n_threads=n_threads)
             logs = logs - folded.counts.totals * np.log(np.where(observed > 0, observed, 1))
         documents = Shard(counts, weights, n_threads)
@@ -400,7 +402,7 @@ class FoldIn:
         return part, sums
 
     def _sample(self, folded: DocumentWeights, weights: Floats | None, tokens: float) -> DocumentSample:
-        """Return documents from which a prior is learned, about in proportion to the tokens of the shard."""
+        """Return the documents from which a prior is learned, roughly in proportion to the tokens of the shard."""
         size = sample_size(folded.doc_topic.shape[1])
         part = min(size, int(_SAMPLE_RESERVE * size * tokens / self.tokens) + 1)
         weights = np.ones(folded.counts.n_docs) if weights is None else weights
@@ -410,7 +412,7 @@ class FoldIn:
 
 
 class FoldedPart(NamedTuple):
-    """What is known of some documents after folding in."""
+    """Result of folding in some documents."""
 
     rows: dict[str, Array]
     """Arrays with one row per document, by name; empty after they were written to files."""
@@ -436,10 +438,10 @@ class DocumentSample(NamedTuple):
 
 
 class PriorEvidence(NamedTuple):
-    """What a prior of P(z|d) is learned from."""
+    """Data from which a prior on P(z|d) is learned."""
 
     fitted: FittedTopics
-    """The fitted model; its expected numbers of documents per word, which are large, are not used."""
+    """The fitted model. Its `word_documents`, a large array, is not used."""
     topic_sums: Floats
     """D_z, the sum of P(z|d) over all training documents."""
     samples: list[DocumentSample]
@@ -447,9 +449,9 @@ class PriorEvidence(NamedTuple):
 
 
 class LearnedPrior:
-    """Dirichlet prior of P(z|d), learned from a sample of the training documents when it is first asked for.
+    """Dirichlet prior on P(z|d), learned from a sample of the training documents when it is first used.
 
-    Learning can take as long as a small fit, and many models never need it. Afterwards the sample is released.
+    Learning can take as long as a small fit, and many models never need it. The sample is released afterwards.
     """
 
     def __init__(self, values: Floats | None = None, evidence: PriorEvidence | None = None) -> None:
@@ -457,7 +459,7 @@ class LearnedPrior:
 
     @property
     def values(self) -> Floats:
-        """Parameters of the prior: one of each topic, and one of the background if there is one."""
+        """Parameters of the prior: one per topic, then one for the background if there is one."""
         evidence = self._evidence  # another thread may learn the same values meanwhile
         if evidence is not None:
             from polyseme.core.dirichlet import learn_prior  # which imports this module
@@ -490,7 +492,7 @@ class FoldedDocuments:
     """All documents of a corpus after folding in."""
 
     parts: list[FoldedPart]
-    """What is known of each shard, without the rows."""
+    """Results of each shard, without the rows."""
     sums: DocumentSums | None
     """Expected numbers of documents; None unless these are the training documents."""
     arrays: dict[str, Array]
@@ -510,8 +512,8 @@ def fold_in_training(
     """Fold in the training documents, and return the fitted model with the P(z) that follows.
 
     `active` are the topics that are used (None: all), `rows` the weights to start from, in the form that the corpus
-    uses (None: uniform weights), `prior` a prior that knows single documents, `fields` the other fields of FittedTopics
-    that the documents do not determine.
+    uses (None: uniform weights), `prior` a prior for individual documents, and `fields` the fields of FittedTopics that
+    the documents do not determine.
     """
     active = np.ones(len(topic_word), dtype=bool) if active is None else active
     job = FoldIn(inference.without_arrays(), active, corpus.tokens, prior=prior)
@@ -582,7 +584,7 @@ class TopicEdit(NamedTuple):
         return np.array([values[list(group)].sum(axis=0) for group in self.groups])
 
     def active(self, active: Array) -> Array:
-        """Return which of the new topics are used: those with an old topic that is."""
+        """Return which of the new topics are used: those that contain a used topic."""
         return np.array([active[list(group)].any() for group in self.groups])
 
 
@@ -603,7 +605,7 @@ def check_words_left(topics: Array, edit: TopicEdit) -> None:
     emptied = np.flatnonzero(topics.sum(axis=1) <= 0)
     if emptied.size:
         parts = ", ".join(map(str, edit.groups[emptied[0]]))
-        raise InputError(f"Topic {parts} has no other words than the banned ones: remove the topic, too.")
+        raise InputError(f"Topic {parts} has only banned words: remove the topic as well.")
 
 
 def without(probabilities: Floats, banned: Array) -> Floats:
@@ -612,12 +614,12 @@ def without(probabilities: Floats, banned: Array) -> Floats:
     kept[banned] = 0
     total = kept.sum()
     if not total > 0:
-        raise InputError("banned has all words of the background: ban fewer words.")
+        raise InputError("banned contains all words of the background: ban fewer words.")
     return kept / total
 
 
 def merged_start(topic_counts: Floats, doc_topic: Array, n_topics: int) -> tuple[Floats, Floats]:
-    """Return a start of a fit with fewer topics, P(z|d) and P(w|z) without zeros, by merging those of a larger one."""
+    """Return a start with fewer topics, P(z|d) and P(w|z) without zeros, by merging the topics of a larger fit."""
     counts, doc_topic = merge_topics(topic_counts, doc_topic, n_topics)
     topic_word = normalize_rows(counts)
     unigram = normalize_rows(counts.sum(axis=1)[np.newaxis] @ topic_word)

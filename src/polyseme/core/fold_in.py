@@ -2,10 +2,10 @@
 
 The weights maximize the likelihood (`MaximumLikelihood`) or minimize a loss without a likelihood (`LeastLoss`).
 `doc_topic_`, `fit_transform` and `transform` use the same function: it starts from uniform weights and runs until
-convergence, for each document separately. Only if a prior has several maxima, training documents start from the weights
-of the fit, because topics and weights are a local maximum together. Words of probability zero under all topics and the
-background are ignored; a document without other words gets P(z). The squared loss of NMF is minimized by coordinate
-descent, every other loss by majorization-minimization.
+convergence, for each document separately. If a prior has several maxima, training documents start from the weights of
+the fit instead, because these weights and the topics are a local maximum together. Words of probability zero under all
+topics and the background are ignored; a document without other words gets P(z). The squared loss of NMF is minimized by
+coordinate descent, every other loss by majorization-minimization.
 
 References
 ----------
@@ -106,7 +106,8 @@ def fold_in(
 
     Documents without known words get `topic_weights`, P(z). None computes it as the mean of the other documents,
     weighted by their lengths. A model with a prior starts from the rows of `start` (documents x width; None: uniform
-    weights; so does a row of zeros). Under a prior of all documents together, these rows are the result.
+    weights, which also replace a row of zeros). Under a prior that acts on all documents together, these rows are the
+    result.
     """
     word_sums = topic_word.sum(axis=0)
     check_topics(word_sums)
@@ -208,14 +209,14 @@ def _by_sweeps(
     impossible = np.isneginf(logs)
     support = None if prior is None else prior.support((counts.n_docs, K))
     if support is not None:
-        impossible &= support.all(axis=1)  # known topics stay the only ones
+        impossible &= support.all(axis=1)  # a document with known topics gets no others
     return restore_support(theta, np.flatnonzero(impossible), K)
 
 
 _TOLERANCE = 2e-6
 """A document stops when a step changes at most this share of its weights."""
 _PASSES = 4
-"""Passes of coordinate descent on a document before its missing entries are filled up again."""
+"""Passes of coordinate descent on a document between two imputations of its missing entries."""
 _FIRST_SIZE, _GROWTH, _CUT = 0.5, 1.1, 0.6
 """Size of the extrapolation of a document, and its changes after success and failure."""
 _ENOUGH = {np.dtype(np.float32): 1e-9, np.dtype(np.float64): 1e-14}
@@ -257,7 +258,7 @@ class LeastLoss(NoLargeArrays):
         entries = None if given is None else given.entries
         if entries is not None:
             Model(len(topic_word), loss=self.loss).check_weighs_entries()
-        if not known.all() and entries is None:  # the losses that weigh entries do not mind q = 0 where x = 0
+        if not known.all() and entries is None:  # losses that weigh entries are defined for x = q = 0
             used, topics = sparse_counts(known_counts.matrix()[:, known], counts.dtype), topic_word[:, known]
         self.loss.check_data(used)
         factor = self._factor(used, padded(topics.T, counts.dtype), len(topics), n_threads, entries)
@@ -312,7 +313,7 @@ class LeastLoss(NoLargeArrays):
                 own = entries if whole or entries is None else entries.take(rows[index])
                 sums = LossSums(self.loss, part, K, n_threads=n_threads, entries=own)
             values, terms = sums.docs(point, B)
-            if G is not None and entries is not None:  # as the solver HALS does with weights of entries
+            if G is not None and entries is not None:  # the same step as in the solver HALS
                 largest = entries.largest[0][rows[index], np.newaxis]
                 products = point @ G + (terms.numerators - terms.denominators) / largest
                 step = least_squares_rows(point, products, G, K, passes=_PASSES, enough=0.0, n_threads=n_threads)

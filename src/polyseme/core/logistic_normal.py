@@ -45,7 +45,7 @@ _MIN_VARIANCE, _MAX_VARIANCE = 1e-6, 1e4
 
 If all documents have the same weights, the optimal Sigma is zero. If documents of many tokens have one topic each, eta
 and Sigma grow without limit. Float64 cannot invert a Sigma that has tiny and huge eigenvalues, and the bound, computed
-with a wrong inverse, would fall. A standard deviation of 100 is beyond what weights between exp(-41) and 1 can show.
+with a wrong inverse, would fall. Weights between exp(-41) and 1 cannot show a standard deviation above 100.
 """
 
 
@@ -323,7 +323,7 @@ def _solve_newton(gradient: Floats, p: Floats, N: Floats, precision: Floats) -> 
 
 
 def _value(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Floats:
-    """Return the terms of the bound that depend on lambda, of each document."""
+    """Return the part of the bound of each document that depends on lambda."""
     difference = posterior.mean - prior.mean
     distance = np.einsum("dk,dk->d", difference @ prior.precision, difference)
     linear = np.einsum("dk,dk->d", expected, posterior.mean)

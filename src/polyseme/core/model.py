@@ -45,7 +45,7 @@ from polyseme.priors import Prior
 Extrapolate = Callable[[Array, Array], Array]
 """Function of a new and an old factor; see `solvers.ascent.Extrapolation`."""
 _RESTORED_SHARE = 1e-3
-"""Total weight of all topics that a document gets if a prior made one of its words impossible."""
+"""Weight that is spread over all topics of a document if a prior made one of its words impossible."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ class Background:
 class JointBackground(Background):
     """Background distribution of words whose share differs between documents (formulation 2 of Hong 2012).
 
-    P(d,w) = share P(d) P(w|B) + (1 - share) sum_z P(z) P(d|z) P(w|z), with P(d|z) free. This is another model than
-    `Background`: the given share holds for all documents together only. Document d has the share
+    P(d,w) = share P(d) P(w|B) + (1 - share) sum_z P(z) P(d|z) P(w|z), with P(d|z) free. The model differs
+    from `Background`: the given share holds for the corpus as a whole. Document d has the share
     share / (share + (1 - share) s_d) with s_d = sum_z P(z) P(d|z) / P(d); the mean of s_d is one.
 
     Parameters
@@ -224,9 +224,9 @@ class Model:
     topic_share: float | None = None
     """With a joint background: share of all tokens that the topics explain. None computes it from the shard."""
     loss: Loss = KULLBACK_LEIBLER
-    """What is minimized. The Kullback-Leibler divergence stands for minus the likelihood."""
+    """What is minimized. Minimizing the Kullback-Leibler divergence maximizes the likelihood."""
     free_scale: bool = False
-    """With another loss: whether the documents' factor has rows of any sum, as in NMF, and not of n_d, as in PLSA."""
+    """With another loss: whether the rows of the documents' factor may have any sum, as in NMF, instead of n_d."""
 
     @property
     def n_columns(self) -> int:
@@ -240,7 +240,7 @@ class Model:
 
     @property
     def weighs_entries(self) -> bool:
-        """Whether the entries of the data can have weights, of which zero means missing."""
+        """Whether the entries of the data can have weights; an entry of weight zero is missing."""
         return self.is_plain and self.loss.weighs_entries
 
     def check_weighs_entries(self) -> None:
@@ -447,7 +447,7 @@ def m_step_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Ar
 
 
 def m_step_words(model: Model, words: WordTotals, phi: Array, stats: SufficientStatistics) -> tuple[Array, float]:
-    """Return the M-step of the words, phi_kw ∝ operand * word_sums, and a bound of the gain of a better phi in nats.
+    """Return the M-step of the words, phi_kw ∝ operand * word_sums, and an upper bound, in nats, on the gain in phi.
 
     The bound is sum_w n_w log max_k H_kw / u_k with H = word_sums and u_k = sum_d n_d theta_dk. It is the duality gap
     of the Poisson problem for phi, which separates over words: x / p divided by the largest H_kw / u_k is feasible for
@@ -519,7 +519,7 @@ def _sweep_with_support(
 
 
 def _m_step_docs_with_gain(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> tuple[Array, float]:
-    """Return the M-step of the documents, and a bound of the gain of a better theta in nats.
+    """Return the M-step of the documents, and an upper bound, in nats, on the gain in theta.
 
     Without priors and temperature, Jensen's inequality gives sum_d n_d log (max_k G_dk) / n_d with G = row_sums; with a
     background, lambda G_dB + (1 - lambda) max_k G_dk replaces the maximum. Since G_dk / n_d = next_dk / theta_dk, other
@@ -569,7 +569,7 @@ def _doc_log_density(model: Model, shard: Shard, theta: Array) -> float:
 
 
 def _restore_words(topics: Floats, counts: Floats, seen: Array) -> None:
-    """Give a word that occurs, but that a prior removed from all topics, back to its largest topic (in place)."""
+    """Restore words that occur but that a prior removed from all topics, each in its largest topic (in place)."""
     missing = np.flatnonzero(seen & (topics.sum(axis=0) <= 0))
     if missing.size:
         owners = counts[:, missing].argmax(axis=0)

@@ -1,12 +1,12 @@
 """Documents in memory: kernel sweeps over their counts, sums over shards, samples of documents, held-out tokens.
 
-The sufficient statistics of a shard are all that the M-step of the words and the objective need of its documents. Those
-of a corpus are the sums over its shards. Floating-point sums depend on their order, so the order is fixed: a tree over
-the shards, in their order, in which every node has `FAN_IN` children. The result is the same in every bit, no matter
-which worker adds which part, and when.
+The M-step of the words and the objective need only the sufficient statistics of a shard, not its documents. The
+statistics of a corpus are the sums over its shards. Floating-point sums depend on their order, so the order is fixed: a
+tree over the shards in which every node has `FAN_IN` children. The result has the same bits no matter which worker adds
+which part, and when.
 
-Which documents are sampled and which tokens are held out depends on hashes of the content of each document, so that it
-does not depend on the other documents, on their order or on the shards.
+Hashes of the content of each document decide whether the document is sampled and which of its tokens are held out. So
+the choice does not depend on the other documents, on their order or on the shards.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DENSE_NUMBERS_AT_ONCE = 1 << 22
 _MAX_EXACT = 1000
 """Largest count whose split is exactly binomial."""
 _OTHER = np.uint64(0xD1B54A32D192ED03)
-"""Added to a hash to get another one."""
+"""Added to a hash to derive a second one."""
 
 
 class Shard:
@@ -255,8 +255,8 @@ def merged(stats: Iterable[Stats]) -> Stats:
 class ReductionTree(Generic[Stats]):
     """The reduction tree for shards that arrive one after the other. It adds in place to the statistics it is given.
 
-    `spare` returns the buffer of word sums that were already added, because allocating new pages is slow. `buffers` are
-    such buffers of an earlier tree; this tree takes from the list and returns to it.
+    `spare` returns the buffer of word sums that were already added, because allocating new pages is slow. `buffers` is
+    a list of free buffers that several trees share.
     """
 
     def __init__(self, buffers: list[Floats] | None = None) -> None:
@@ -298,10 +298,10 @@ class ReductionTree(Generic[Stats]):
 def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[Floats, Floats]:
     """Split the tokens of every document in two: (observed, held out), each with one number per non-zero.
 
-    Every token is held out with probability `share`, independently of all others: of a count of n tokens a
-    binomial(n, share) number. What is left of a count that is not an integer, x - floor(x), is held out as a whole with
-    the same probability. Hashes of the seed, the word and the content of the whole document decide, so the split of a
-    document does not depend on the other documents.
+    Every token is held out with probability `share`, independently of all others, so a count of n tokens loses a
+    binomial(n, share) number. The fractional part of a count is held out as a whole with the same probability. Hashes
+    of the seed, the word and the content of the document decide, so the split of a document does not depend on the
+    other documents.
     """
     x = counts.values.astype(np.float64)
     keys = _keys(counts, x, seed)
@@ -324,10 +324,10 @@ def split_in_parts(counts: SparseCounts, n_parts: int, seed: int) -> Iterator[Fl
 
 
 def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = None) -> Array:
-    """Return rows of documents with at most `most` non-zeros together, but at least one document that is not empty.
+    """Return rows of documents with at most `most` non-zeros in total, but at least one document that is not empty.
 
-    They are those with the smallest hashes of their content, in the order of these, so that a sample does not depend on
-    the order of the documents. `allowed` is a mask of the documents (None: all).
+    They are the documents with the smallest hashes of their content, sorted by hash, so that a sample does not depend
+    on the order of the documents. `allowed` is a mask of the documents (None: all).
     """
     lengths = np.diff(counts.indptr)
     possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
@@ -368,7 +368,7 @@ def _uniform(keys: npt.NDArray[np.uint64]) -> Floats:
 def _binomial(u: Floats, n: Floats, p: float) -> Floats:
     """Return the quantiles u of binomial(n, p). Above n = 1000 they are those of a normal distribution, rounded."""
     if p > 0.5:  # so that (1 - p)^n does not underflow
-        return np.asarray(n - _binomial((1 - 2.0**-53) - u, n, 1 - p))  # a number in [0, 1) again
+        return np.asarray(n - _binomial((1 - 2.0**-53) - u, n, 1 - p))  # the argument stays in [0, 1)
     drawn = np.zeros(n.size)
     many = n > _MAX_EXACT
     if many.any():

@@ -119,7 +119,7 @@ def as_tree(tree: Any, depth: int, branching: Any, silent: Any) -> Tree:
     empty = [leaf for leaf, emits in zip(result.leaves, result.emitting_nodes, strict=True) if not emits.any()]
     if empty:
         raise InputError(
-            f"silent leaves no node that could write the words of leaf {result.label(empty[0])}: list fewer nodes."
+            f"silent leaves no node that could emit the words of leaf {result.label(empty[0])}: list fewer nodes."
         )
     return result
 

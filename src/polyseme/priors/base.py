@@ -48,7 +48,7 @@ class Prior(ABC):
 
     @property
     def parts(self) -> tuple[Prior, ...]:
-        """The priors whose sum this prior is; the prior itself if it is no sum."""
+        """The priors whose sum this prior is; the prior itself if it is not a sum."""
         return (self,)
 
     @property
@@ -186,7 +186,7 @@ class Prior(ABC):
         return self
 
     def shaped(self, factor: Floats) -> Floats:
-        """Return a start of the factor that uses what the prior knows about single rows.
+        """Return a start of the factor, adjusted to the terms of the prior for individual rows.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class Prior(ABC):
         Returns
         -------
         ndarray of shape (n, m)
-            Adjusted start; `factor` itself if the prior knows nothing about single rows.
+            Adjusted start; `factor` itself if the prior is the same for all rows.
         """
         return factor
 
@@ -221,7 +221,7 @@ class Prior(ABC):
         Returns
         -------
         Prior
-            This prior if it knows nothing about single rows.
+            This prior if it is the same for all rows.
         """
         return self
 
@@ -231,7 +231,7 @@ class Prior(ABC):
         Returns
         -------
         Prior or None
-            A prior that knows the rows of the training documents; None if the prior knows nothing about single rows.
+            A prior with terms for the rows of the training documents; None if the prior is the same for all rows.
         """
         return None
 
@@ -308,7 +308,7 @@ class PriorSum(Prior):
                 )
             if type(prior).maximize is not Prior.maximize:
                 raise InputError(
-                    f"{type(prior).__name__} has an M-step of its own, so it cannot be part of a list: use it alone."
+                    f"{type(prior).__name__} has its own M-step, so it cannot be part of a list: use it alone."
                 )
 
     @property
@@ -386,7 +386,7 @@ class PriorSum(Prior):
             One term per row.
         """
         support, density = self.support(factor.shape), np.zeros(factor.shape[0])
-        # The terms of a prior of single rows are zero at 1: log 1, and 1 log 1.
+        # The terms of a prior that acts row by row are zero at f = 1: log 1, and 1 log 1.
         inside = factor if support is None else np.where(support, factor, 1.0)
         for prior in self.priors:
             alike = prior.support(factor.shape) is None and prior.row_by_row() is not None
@@ -469,7 +469,7 @@ def _shares(rows: Floats) -> Floats:
 
 
 def weighted_logs(weights: Floats, factor: Floats) -> Floats:
-    """Return sum weights log f of each row, without zeros of negative weight, where the sum is unbounded."""
+    """Return sum weights log f of each row, without zeros that have a negative weight, where the sum is unbounded."""
     logs = xlogy(weights, factor)
     logs[logs == np.inf] = 0
     return np.asarray(logs.sum(axis=1))

@@ -518,8 +518,8 @@ class KnownTopics(Prior):
     Without a strength, a document with known topics has no others: their weights are zero. With a strength, its known
     topics share that many additional tokens: the log density is strength / n sum log f over the n known topics. Other
     documents are free. The entries belong to the training documents, in their order. `doc_topic_` follows them;
-    `transform` does not, because a new document has no known topics. A prior that knows single documents cannot be
-    used with shards or `partial_fit`.
+    `transform` does not, because a new document has no known topics. A prior for individual documents cannot be used
+    with shards or `partial_fit`.
 
     Parameters
     ----------

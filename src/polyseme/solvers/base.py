@@ -77,7 +77,7 @@ class Snapshot(NamedTuple):
     numbers: dict[str, float]
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return an array of `words`. Raise ValueError if it has another shape or type, in a file of another fit."""
+        """Return an array of `words`. Raise ValueError if the file is of another fit: its shape or type differs."""
         array = self.words[name]
         if array.shape != shape or array.dtype != dtype:
             raise ValueError(f"{name} has another shape or type")
@@ -197,8 +197,7 @@ class Solver(ABC):
     name : str
         Name that `solver=` takes.
     requires : frozenset of Requirement
-        What the model and the corpus must be like. A solver without OTHER_LOSS maximizes a likelihood: LIKELIHOOD is
-        added.
+        Requirements on the model and the corpus. LIKELIHOOD is added unless OTHER_LOSS is among them.
     weighs_entries : bool
         Whether entries can have weights. Otherwise EQUAL_ENTRIES is added to what the solver requires.
     resumable : bool
@@ -226,7 +225,7 @@ class Solver(ABC):
 
     @property
     def _inner(self) -> Solver | None:
-        """Return the solver that this one runs and stops. None for an algorithm of its own."""
+        """Return the solver that this one runs and stops. None if it runs no other solver."""
         return None
 
     def choose(self, problem: FitProblem) -> Solver:
@@ -338,14 +337,14 @@ def check_solver(solver: Solver, problem: FitProblem, *, checkpoint: bool) -> So
 
     `checkpoint` says whether the user asks for a checkpoint.
 
-    Raises UnsupportedError, with the names of the solvers that would do, if the solver cannot fit the problem, and
+    Raises UnsupportedError, with the names of the solvers that can, if the solver cannot fit the problem, and
     InputError if one of its settings is out of its range.
     """
     return _check(solver, problem, checkpoint=checkpoint, stopped=False)
 
 
 def _check(solver: Solver, problem: FitProblem, *, checkpoint: bool, stopped: bool) -> Solver:
-    """Check a solver. `stopped` says whether EarlyStopping runs it."""
+    """Check a solver. `stopped` says whether EarlyStopping wraps it."""
     chosen = solver.choose(problem)
     refusal = _refusal(chosen, problem, checkpoint, stopped)
     if refusal is not None:
@@ -362,7 +361,7 @@ def _accepts(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: boo
 
 
 def _refusal(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: bool) -> str | None:
-    """Return why a solver cannot fit a problem, up to the list of the solvers that can; None if it can."""
+    """Return why a solver cannot fit a problem, as a sentence that ends with a list of other solvers, or None."""
     unmet = _unmet(solver, problem)
     without = "" if solver._inner is None else f", without {solver._label}"
     if unmet is not None:
@@ -493,14 +492,14 @@ class FitStarts:
     ) -> Iterator[Start[AnyRun]]:
         """Yield a start for each seed.
 
-        identity : what determines the result of the fit beside the counts and the seed.
-        resume : None if the fit cannot be resumed; its state is not stored then.
+        identity : everything that determines the result of the fit, except the counts and the seed.
+        resume : None if the fit cannot be resumed, so that its state is not stored.
         """
         for seed in seeds:
             yield Start(partial(begin, corpus, np.random.default_rng(seed)))
 
     def finish(self) -> None:
-        """Remove the states after a fit, unless they stay."""
+        """Remove the stored states after a fit, unless they are to be kept."""
 
 
 def best_fit(

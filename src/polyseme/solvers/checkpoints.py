@@ -1,9 +1,9 @@
 """Checkpoints: the state of a fit in a folder, from which a killed fit resumes.
 
-The folder is named after everything that determines the result, so another fit has another one. It holds a safetensors
-file with arrays of words, numbers, the history and, for a fit in memory, the rows of the documents. For a fit from
-shards the file has the folders with the files of the rows instead, and their digests, which are checked before the fit
-goes on.
+The name of the folder is a digest of everything that determines the result, so every fit has its own folder. It holds a
+safetensors file with arrays of words, numbers, the history and, for a fit in memory, the rows of the documents. For a
+fit from shards the file names the folders that hold the rows instead, with the digests of their files, which are
+checked before the fit resumes.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def fit_name(*parts: Any) -> str:
 class CheckpointStore:
     """Store of one start of a fit: a folder with a checkpoint file and, for a corpus on disk, folders of rows.
 
-    Created before the fit writes anything, and removes files in the folder that do not belong to the stored state.
+    It is created before the fit writes anything, and removes files that do not belong to the stored state.
     seconds : least time between two writes.
     """
 
@@ -168,7 +168,7 @@ class CheckpointStore:
                 _remove(other)
 
     def load(self) -> SavedFit | None:
-        """Return the stored state of this fit, or None. All files are checked before."""
+        """Return the stored state of this fit, or None, after a check of all files."""
         found = self._found
         if found is None:
             return None
@@ -183,7 +183,7 @@ class CheckpointStore:
                 raise ValueError("a number is not finite")
             if len({array.shape for array in found.arrays.get("docs", {}).values()}) > 1:
                 raise ValueError("its rows have several widths")
-            # The same objects as in the state: the next write lets go of them, but the fit may still read them.
+            # The same objects as in the state, so that the next write does not remove files that the fit still reads.
             self._files = {name: self._corpus.save_rows(docs[name]) for name in found.files}
             if len({item.width for item in self._files.values()}) > 1:
                 raise ValueError("its rows have several widths")
@@ -204,7 +204,7 @@ class CheckpointStore:
         return ModelFileError(f"{self._path} does not belong to this fit ({reason}): remove it to start again.")
 
     def offer(self, saved: Callable[[], SavedFit]) -> None:
-        """Store the state of the fit if it is time to; called after each iteration."""
+        """Store the state of the fit if enough time has passed; called after each iteration."""
         began = time.monotonic()
         if began < self._next_write:
             return
@@ -227,7 +227,7 @@ class CheckpointStore:
         self._next_write = ended + max(self._seconds, _LEAST_PAUSE * (ended - began) if self._seconds else 0.0)
 
     def remove(self) -> None:
-        """Remove the folder, after a fit that needs no checkpoint any more."""
+        """Remove the folder, after a fit that no longer needs a checkpoint."""
         for item in self._files.values():
             item.remove_when_unused()
         self._files = {}
@@ -237,7 +237,7 @@ class CheckpointStore:
 class FitFolder(FitStarts):
     """The starts of a fit whose states are stored in a folder.
 
-    keep : whether the states stay after the fit. Those in the default place, beside the shards, do not.
+    keep : whether the states are kept after the fit. Those in the default place, next to the shards, are removed.
     """
 
     def __init__(self, folder: Path, seconds: float, *, keep: bool) -> None:

@@ -31,7 +31,7 @@ from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, Sol
 from polyseme.solvers.initialize import named_start
 
 _PATIENCE = 5
-"""Iterations without a smaller gain at the extrapolated point before that at the reported point is computed."""
+"""Iterations without a smaller gain at the extrapolated point before the gain at the reported point is computed."""
 _SHORT_ITERATIONS, _SHORT_TOLERANCE = 30, 1e-2
 """Limits of the short fit of `fitted_factors`."""
 
@@ -243,9 +243,9 @@ class SCDRun(SolverRun):
         self.report = Report(value, value, max(gain, 0.0) / corpus.tokens)
 
     def _residual(self, gain: float) -> float:
-        """Return the possible gain at the extrapolated point, or from time to time that at the reported point.
+        """Return the possible gain at the extrapolated point, or from time to time at the reported point.
 
-        The first costs nothing but can stay large after convergence, so the second is computed while the first does not
+        The first costs nothing but can stay large after convergence, so the second is computed when the first does not
         decrease.
         """
         self._least_gain, self._waited = (gain, 0) if gain < self._least_gain else (self._least_gain, self._waited + 1)

@@ -1,11 +1,11 @@
 """Early stopping: a fit ends when held-out tokens stop becoming more probable.
 
-What is held out decides what is measured. Held-out documents are folded in to the topics of each iteration, as new
+Either documents or tokens are held out. Held-out documents are folded in with the topics of each iteration, as new
 documents are. Held-out tokens of the training documents are scored with the weights of the fit; these overfit the few
 tokens of a document long before the topics do, so the fit ends too early for new documents.
 
-The score is the mean log-probability of a held-out token. A little of the unigram is mixed in, because a single zero
-would decide the score. Words that the fit does not see at all are not scored.
+The score is the mean log-probability of a held-out token. A little of the unigram is mixed in, because otherwise a
+single zero would make the score -inf. Words that do not occur in the training tokens are not scored.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class EarlyStopping(Solver):
     """Early stopping of a fit by the probability of held-out tokens.
 
     The result is the best point after the start, also if Ctrl-C or `max_iter` ends the fit. The start is never the
-    result: it has the word frequencies of all documents, so it knows the held-out words.
+    result, because it was computed from the word frequencies of all documents, the held-out words included.
 
     Parameters
     ----------
     held_out : float, default=0.1
         Share of the tokens of every document that is held out, if `folds` is 1.
     folds : int, default=5
-        Number of folds. With 2 or more, one fit per fold runs without the tokens or documents of that fold, beside the
-        fit on all documents, which ends where the mean score of the folds is best.
+        Number of folds. With 2 or more, one fit per fold runs without the tokens or documents of that fold, in step
+        with the fit on all documents, which ends where the mean score of the folds is best.
     by : {"documents", "words"}, default="documents"
         What a fold holds out: documents, which are folded in on half of their tokens and scored on the other half
         (chapter 6 of the thesis), or a part of the tokens of every document. "documents" needs 2 folds or more.
@@ -203,7 +203,7 @@ class TokenSplit(NamedTuple):
 
 
 def without_tokens(corpus: MemoryCorpus, held_out: Floats, smoothing: float) -> TokenSplit:
-    """Return the corpus without held-out tokens (a count per non-zero of `corpus.by_doc`), and the score on these."""
+    """Return the corpus without the held-out tokens (a count per non-zero of `corpus.by_doc`), and their score."""
     counts = corpus.by_doc
     observed, scored = counts.with_values(counts.values - held_out), counts.with_values(held_out)
     if not scored.values.size or not observed.values.size:

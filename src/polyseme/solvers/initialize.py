@@ -24,7 +24,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, normalize_columns, padded
 
 _UNIGRAM_SHARE = 0.1
-"""Weight of a random topic around the unigram in the starts from singular vectors. EM cannot increase a zero."""
+"""Weight of a random topic around the unigram in starts from singular vectors, because EM cannot increase a zero."""
 
 
 def random_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:

@@ -77,8 +77,8 @@ class HALS(Solver):
     """Coordinate descent for NMF with the squared loss (hierarchical alternating least squares).
 
     Each entry of a factor moves to its minimum, with the others fixed. The Gram matrix of the other factor and its
-    product with the data are computed once in a half-step. Entries of a weight below the largest one, such as missing
-    entries, are filled up with their current approximation, which gives a function that lies above the loss.
+    product with the data are computed once in a half-step. Entries with a weight below the largest one, such as
+    missing entries, are imputed with their current approximation, which gives a function that lies above the loss.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class WeightedReport(NamedTuple):
         return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
 
     def after(self, decrease: float) -> WeightedReport:
-        """Return the report itself: its residual is a bound."""
+        """Return the report itself, because its residual is a bound already."""
         return self
 
 
@@ -162,7 +162,7 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         self._problem, self._method = problem, method
         normalize = Unnormalized if _has_free_scale(problem) else _with_sums(problem)
         extrapolation = extrapolate_arrays(normalize) if extrapolate else None
-        with np.errstate(over="ignore", invalid="ignore"):  # of a loss that is not finite
+        with np.errstate(over="ignore", invalid="ignore"):  # the check below reports a loss that is not finite
             super().__init__(
                 method(problem), Unnormalized(docs, words), extrapolation, compare=True,
                 n_threads=problem.corpus.n_threads,

@@ -46,8 +46,8 @@ _MAX_SEED = 1 << 31
 _OFFSET = 64.0
 """Default offset of the step size of online variational Bayes in `fit`."""
 _START_PASSES, _START_READS = 3, 7 << 20
-"""Most passes of the short fit that online variational Bayes starts from, and most non-zeros that they read, except in
-the first. More passes overfit if there are few tokens for the words and topics."""
+"""Limits of the short fit from which online variational Bayes starts: passes, and non-zeros read after the first pass.
+More passes overfit if there are few tokens per word and topic."""
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in the topics of the short fit."""
 _MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
@@ -209,7 +209,7 @@ class OnlineVariational(VariationalSolver):
 
 
 class Batch(NamedTuple):
-    """Some documents. The columns of the counts are the words that occur in them."""
+    """A batch of documents. The columns of the counts are the words that occur in them."""
 
     words: Array
     counts: SparseCounts
@@ -384,7 +384,7 @@ class PosteriorState(NamedTuple):
 
     @classmethod
     def from_stream(cls, kinds: tuple[str, str], state: StreamState) -> PosteriorState:
-        """Return the state from its arrays and numbers; `kinds` are those of the priors alpha and eta."""
+        """Return the state from its arrays and numbers. `kinds` are the kinds of the priors alpha and eta."""
         arrays, numbers = state
         priors = Priors(Concentration(arrays["alpha"], kinds[0]), Concentration(arrays["eta"], kinds[1]))
         return cls(arrays["counts"], priors, arrays["mean_logs"], int(numbers["batches"]), numbers["bound"])
@@ -503,8 +503,8 @@ def _read_shard(
 ) -> StreamState:
     """Return the state after the documents of a shard, read in random order.
 
-    Its numbers are the documents read so far, and sum x log P(w|d) and the tokens of this pass, each document with the
-    topics at that time.
+    Its numbers are the documents read in all passes, and the tokens and sum x log P(w|d) of this pass, each document
+    under the topics when it was read.
     """
     arrays, numbers = state
     stream = Stream(settings, model, arrays["joint"], numbers["seen"], shard.n_threads)

@@ -57,9 +57,9 @@ class HeldOutTempered(Solver):
 
     EM runs at beta = 1 on the tokens that are not held out, until `patience` iterations have not made a held-out token
     more probable by `least_gain`. Then it continues from the best point at `shrink` * beta, and so on. The schedule
-    ends at the first beta without such a gain. The result is the best point after the start, which knows the held-out
-    words: it has the frequencies of all of them. The schedule ends by itself, so the limit of iterations is higher than
-    that of other solvers: 3000, unless the estimator has a `max_iter`.
+    ends at the first beta without such a gain. The result is the best point after the start; the start itself was
+    computed from the frequencies of all words, the held-out ones included. The schedule ends by itself, so the limit of
+    iterations is higher than in other solvers: 3000, unless the estimator has a `max_iter`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Annealed(Solver):
 
     Increasing betas are deterministic annealing: at a low beta topics become equal, and as beta increases they
     separate. The number of different topics at the end of each stage, in the attribute `annealing_` of the estimator,
-    is a hint at the number of components. Decreasing betas are inverse annealing.
+    suggests a number of components. Decreasing betas are inverse annealing.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class HeldOutRun(_ScheduledRun):
         self._failures = 0
         self._lowest_beta = 1.0
         self._descend(1.0, theta, phi)
-        self._descent_score = self._reference = -np.inf  # the start knows the held-out words: it is no candidate
+        self._descent_score = self._reference = -np.inf  # the start is not a candidate: it was computed from all words
         self.report = self._inner.report._replace(residual=float("inf"))
 
     @property
@@ -276,7 +276,7 @@ class AnnealedRun(_ScheduledRun):
 
 
 def distinct_topics(topics: Array) -> int:
-    """Return the number of topics (rows) that differ from all earlier ones by more than a little."""
+    """Return the number of topics (rows) that differ from all topics before them."""
     different: list[Array] = []
     for topic in topics:
         if all(0.5 * np.abs(topic - other).sum() > _SAME_TOPIC for other in different):

@@ -242,7 +242,7 @@ def corpus_rows(corpus: Corpus, tree: Tree, start: TreePoint, whole: bool) -> Tr
     """
     if whole:
         return start._replace(theta=corpus.split(start.theta))
-    # A word that the sample does not have must not have probability zero. Silent nodes have no words.
+    # A word that does not occur in the sample must not have probability zero. Silent nodes have no words.
     words, emitting = start.node_word, tree.emitting_nodes.any(axis=0)
     unigram = corpus.unigram[:, np.newaxis].astype(words.dtype)
     words[:, : emitting.size] = (1 - _SMOOTHING) * words[:, : emitting.size] + _SMOOTHING * unigram * emitting
@@ -255,7 +255,7 @@ STARTS = {"plsa": plsa_start, "random": random_start}
 
 
 def _similarity_order(topics: Floats, tree: Tree) -> Array:
-    """Return the topic (column) of each leaf, so that neighbors in a dendrogram (Hellinger) are neighbors."""
+    """Return the topic (column) of each leaf, so that neighbors in a dendrogram (Hellinger) are neighboring leaves."""
     leaves = tree.leaves
     if len(leaves) < 3:
         return np.arange(len(leaves))
@@ -359,7 +359,7 @@ def grow(
 
 
 def _smooth_start(point: TreePoint, tree: Tree, corpus: MemoryCorpus) -> TreePoint:
-    """Mix a little of every leaf and word into a point: words that were only held out have probability zero in it."""
+    """Mix a little of every leaf and word into a point, where words that were only held out have probability zero."""
     theta, words = point.theta * (1 - _SMOOTHING), point.node_word * (1 - _SMOOTHING)
     theta[:, : len(tree.leaves)] += _SMOOTHING / len(tree.leaves)
     emitting = np.flatnonzero(tree.emitting_nodes.any(axis=0))

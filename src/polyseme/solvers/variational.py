@@ -17,8 +17,8 @@ q(eta_d) = N(lambda_d, diag(v_d)) and the best q(z), the log evidence of the doc
 
 Its first term is the log of the kernel at the operands exp(lambda) and phi. The sums of the kernel give the expected
 counts. With these fixed, the bound separates into parts of phi and of each document, and every step increases its part.
-mu and Sigma then are optimal for the posteriors. The variances v are needed: the joint maximum over weights and Sigma
-is unbounded.
+mu and Sigma are then set to their optimum for the posteriors. Without the variances v, the joint maximum over weights
+and Sigma would be unbounded.
 
 References
 ----------
@@ -276,7 +276,7 @@ def plsa_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) 
 
 
 def uniform_expected(n_topics: int, shard: Shard) -> Array:
-    """Return expected counts (documents x width) of the documents of a shard, with equal weights of all topics."""
+    """Return expected counts (documents x width) of the documents of a shard, with equal weights for all topics."""
     return expected_counts(uniform_rows(Model(n_topics), shard), shard.totals)
 
 
@@ -414,7 +414,7 @@ class _BatchEvaluation:
     def __init__(self, settings: Variational, corpus: Corpus, priors: Priors, iteration: int = -1) -> None:
         self._settings, self._corpus, self._priors = settings, corpus, priors
         self.iteration = iteration
-        """Number of the last evaluation, from 0."""
+        """Number of evaluations so far, minus one."""
 
     def __call__(self, point: _TopicPoint) -> EvaluatedPoint[_TopicPoint]:
         """Improve the documents and evaluate the point with them."""
@@ -510,7 +510,7 @@ class _BatchRun(VariationalRun):
         return points_snapshot(self._corpus, point[:2], None if last is None else last[:2], numbers)
 
     def _set_report(self) -> None:
-        """Set the report per token. The ascent compares sums, because a division can round two sums to one number."""
+        """Set the report per token. The ascent compares sums, because a division can make different sums equal."""
         total = self._ascent.report
         tokens = self._corpus.tokens
         self.report = BoundReport(total.objective / tokens, total.residual / tokens)
