@@ -441,6 +441,18 @@ void test_refused_threads() {
     waitpid(child, &status, 0);
     check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the caller does the work of refused threads");
 }
+
+// Threads that were started before a fork never run in the child, so they must not count as late there.
+void test_late_threads_of_a_parent() {
+    where = "late threads of a parent";
+    threads_late() = 64;
+    const pid_t child = fork();
+    if (child == 0) _exit(threads_late() == 0 ? 0 : 1);
+    threads_late() = 0;
+    int status = 0;
+    waitpid(child, &status, 0);
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child counts no late threads");
+}
 #endif
 
 void test_underflow() {
@@ -462,6 +474,7 @@ void test_underflow() {
 int main() {
 #if defined(__linux__)
     test_refused_threads();  // first: a fork copies only one thread, and threads of an earlier call may still end
+    test_late_threads_of_a_parent();
 #endif
     test_all_sizes<int32_t, float>("float, 32 bits");
     test_all_sizes<int64_t, float>("float, 64 bits");

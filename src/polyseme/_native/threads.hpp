@@ -13,6 +13,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
 #include "denormals.hpp"
 
 namespace polyseme {
@@ -85,9 +89,12 @@ class SharedPieces {
     std::exception_ptr failure_;
 };
 
-// Number of threads that have been started and do not run yet.
+// Number of threads that have been started and do not run yet. A forked child has none of them.
 inline std::atomic<int>& threads_late() {
     static std::atomic<int> count{0};
+#if defined(__unix__) || defined(__APPLE__)
+    [[maybe_unused]] static const int handler = pthread_atfork(nullptr, nullptr, [] { count = 0; });
+#endif
     return count;
 }
 
