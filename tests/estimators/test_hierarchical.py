@@ -14,7 +14,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.metrics import align
 from polyseme.solvers import TreeGrowth
-from polyseme.solvers.tree import TreePoint, TreeStep, random_start
+from polyseme.solvers.tree import TreePoint, TreeStep, corpus_rows, point_of_topics, random_start
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -58,6 +58,45 @@ def naive_step(data, theta, leaf_node, node_word, weights):
         oracles.normalized(counted.sum(axis=(0, 3))),
         oracles.normalized(counted.sum(axis=(0, 1))),
     )
+
+
+# starts
+
+
+@LAYOUTS
+@pytest.mark.parametrize("weights", [None, np.array([2.0, 1.0, 1.0, 0.0])])
+def test_a_start_damps_common_words_below_the_first_node(layout, weights):
+    """A node has the mean topic of its leaves; below the root, words are damped by log(1.05 / share of documents)^3."""
+    data = np.array([[3.0, 1, 0, 2, 0], [2, 0, 1, 0, 0], [4, 0, 2, 0, 0], [1, 5, 0, 0, 0]])
+    corpus = MemoryCorpus(as_counts(layout(data), np.dtype(np.float64)), weights)
+    theta, phi = oracles.random_factors(5, 4, 5, 4)
+    tree = TREES["regular"]
+    start = point_of_topics(corpus, tree, padded(theta, np.float64), padded(phi.T, np.float64))
+    rows = np.ones(4) if weights is None else weights
+    mass = (rows * data.sum(axis=1)) @ theta
+    seen = rows @ (data > 0) / rows.sum()
+    damping = np.log(1.05 / np.where(seen > 0, seen, 1.0)) ** 3
+    for node in range(7):
+        below = tree.leaves_below(node)
+        topic = (phi[below] * mass[below, np.newaxis]).sum(axis=0) * (damping if node else 1.0)
+        np.testing.assert_allclose(start.node_word[:, node], topic / topic.sum(), rtol=1e-12)
+    shares = start.leaf_node[:4, :7]
+    np.testing.assert_array_equal(shares[:, 0], 0.5)
+    np.testing.assert_array_equal(shares[:, 1:], 0.25 * tree.emitting_nodes[:, 1:])
+
+
+def test_a_start_from_a_sample_gives_every_word_and_no_silent_node_a_probability():
+    corpus = MemoryCorpus(as_counts(sp.csr_array(X), np.dtype(np.float64)))
+    tree = TREES["silent"]
+    start = random_start(corpus, tree, np.random.default_rng(0))
+    missing = start._replace(node_word=np.where(np.arange(corpus.n_words)[:, np.newaxis] == 3, 0.0, start.node_word))
+    before = missing.node_word.copy()
+    found = corpus_rows(corpus, tree, missing, whole=False)
+    emitting = tree.emitting_nodes.any(axis=0)
+    expected = 0.99 * before[:, :7] + 0.01 * corpus.unigram[:, np.newaxis] * emitting
+    np.testing.assert_allclose(found.node_word[:, :7], expected, rtol=1e-12)
+    assert not found.node_word[:, :7][:, ~emitting].any()
+    np.testing.assert_allclose(found.theta[:, :4].sum(axis=1), 1)
 
 
 @LAYOUTS

@@ -9,8 +9,13 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 import oracles
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
+from polyseme.core.dirichlet import Concentration, DirichletPosterior
+from polyseme.core.shard import as_counts
 from polyseme.datasets import sample_corpus
+from polyseme.kernels import padded
 from polyseme.solvers import OnlineVariational, Variational
+from polyseme.solvers.online import PosteriorState, PosteriorStream, batches
+from polyseme.solvers.variational import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -52,6 +57,28 @@ def test_the_posterior_equals_that_of_scikit_learn():
         theirs.partial_fit(TRAIN[start : start + 2 * size])
         np.testing.assert_allclose(ours.topic_word_dirichlet_, theirs.components_, rtol=1e-5)
     np.testing.assert_allclose(ours.transform(TEST), theirs.transform(TEST), atol=2e-3)
+
+
+def test_the_mean_logs_of_the_first_batch_do_not_depend_on_its_step_size():
+    """There is no earlier mean to which the logarithms of the first batch could be added."""
+    alpha, eta = Concentration(np.full(3, 0.5)), Concentration(np.full(80, 0.2))
+    lambda_ = padded(np.random.default_rng(0).gamma(5.0, size=(80, 3)), np.float64)
+    counts = as_counts(TRAIN[:50], np.dtype(np.float64))
+    (batch,) = batches(counts, None, np.arange(50), 50)
+    settings = OnlineVariational(doc_steps=2000, doc_tol=1e-12)
+
+    def mean_logs(*rates):
+        stream = PosteriorStream(settings, PosteriorState.of(Priors(alpha, eta), lambda_.copy()), 50.0, 1)
+        for rho in rates:
+            stream.take(batch, rho)
+        return stream.state.mean_logs
+
+    np.testing.assert_array_equal(mean_logs(0.5), mean_logs(1e-9))
+    gamma = DirichletPosterior(lambda_[:, :3].T, alpha.values, eta.values)
+    found = gamma.weights(counts, lambda_[:, :3].T, None, n_threads=1).parameters["gamma"]
+    expected = (psi(found) - psi(found.sum(axis=1, keepdims=True))).mean(axis=0)
+    np.testing.assert_allclose(mean_logs(1e-9), expected, rtol=1e-2)
+    np.testing.assert_allclose(mean_logs(1e-9, 1e-9), expected, rtol=1e-2)
 
 
 def test_partial_fit_sets_the_documented_attributes():

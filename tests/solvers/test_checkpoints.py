@@ -518,6 +518,7 @@ FORGED = {
     "wider words of a step": lambda part: part["words"].update({"last0": np.tile(part["words"]["last0"], 2)}),
     "words of another type": lambda part: part["words"].update({"point0": part["words"]["point0"].astype(np.float64)}),
     "NaN in words": lambda part: part["words"].update({"point0": np.full_like(part["words"]["point0"], np.nan)}),
+    "one NaN in words": lambda part: part["words"]["point0"].put(7, np.nan),
     "infinity in a step": lambda part: part["words"].update({"last0": np.full_like(part["words"]["last0"], np.inf)}),
     "no words": lambda part: part["words"].pop("point0"),
     "no words of a step": lambda part: part["words"].pop("last0"),

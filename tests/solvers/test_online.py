@@ -146,6 +146,15 @@ def test_shards_give_the_same_stream(tmp_path):
     assert cut.completion_perplexity(TEST) == pytest.approx(from_disk.completion_perplexity(TEST), rel=0.05)
 
 
+def test_the_report_of_a_pass_is_the_mean_over_the_tokens_of_all_shards(tmp_path):
+    """With tiny steps the topics stay at their start, so the order and the shards of documents do not matter."""
+    still = {**SETTINGS, "solver": StepwiseEM(offset=1e12, decay=1.0), "max_iter": 2, "tol": 0.0}
+    expected = PLSA(**still).fit(TRAIN).history_["log_likelihood"]
+    shards = write_shards([TRAIN], tmp_path, shard_nonzeros=3000)
+    np.testing.assert_allclose(PLSA(**still).fit(shards).history_["log_likelihood"], expected, rtol=1e-6)
+    assert -np.log(TRAIN.shape[1]) < expected[1] < 0
+
+
 def test_an_interrupted_pass_starts_again(tmp_path):
     shards = write_shards([TRAIN], tmp_path / "s", shard_nonzeros=5000)
     settings = {**SETTINGS, "solver": "online", "max_iter": 4, "tol": 0}

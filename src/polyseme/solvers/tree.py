@@ -219,7 +219,7 @@ class TreeRun(StepRun):
 def random_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
     """Return a start whose leaves are the topics of a random start of PLSA."""
     theta, phi = named_start("random", corpus, Model(len(tree.leaves)), rng)
-    return _point_of_topics(corpus, tree, theta, phi)
+    return point_of_topics(corpus, tree, theta, phi)
 
 
 def plsa_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
@@ -232,7 +232,7 @@ def plsa_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> Tr
     theta = (1 - _START_SMOOTHING) * theta + _START_SMOOTHING / K
     phi = (1 - _START_SMOOTHING) * phi + _START_SMOOTHING * corpus.unigram[:, np.newaxis]
     dtype = corpus.counts.dtype
-    return _point_of_topics(corpus, tree, padded(theta, dtype), padded(phi, dtype))
+    return point_of_topics(corpus, tree, padded(theta, dtype), padded(phi, dtype))
 
 
 def corpus_rows(corpus: Corpus, tree: Tree, start: TreePoint, whole: bool) -> TreePoint:
@@ -266,7 +266,7 @@ def _similarity_order(topics: Floats, tree: Tree) -> Array:
     return order
 
 
-def _point_of_topics(corpus: MemoryCorpus, tree: Tree, theta: Array, phi: Array) -> TreePoint:
+def point_of_topics(corpus: MemoryCorpus, tree: Tree, theta: Array, phi: Array) -> TreePoint:
     """Return the point with these weights and topics of the leaves (both padded)."""
     leaves, n_nodes = tree.leaves, len(tree.parents)
     mass = weighted_sum(corpus.weighted_totals, theta, n_threads=corpus.n_threads)[: len(leaves)]
