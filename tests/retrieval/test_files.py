@@ -215,7 +215,7 @@ def test_a_file_of_another_kind_is_refused(path, index):
     with pytest.raises(ModelFileError, match="damaged or is not a polyseme index"):
         SearchIndex.load(path)
     write_atomically(path, checked_parts({"a": np.zeros(3)}, {}))
-    with pytest.raises(ModelFileError, match="no header of an index"):
+    with pytest.raises(ModelFileError, match="no index header"):
         SearchIndex.load(path)
 
 

@@ -112,7 +112,7 @@ def test_the_bindings_check_all_arrays():
 
 def test_too_many_documents_are_refused(monkeypatch):
     monkeypatch.setattr("polyseme.retrieval.postings.MAX_DOCUMENTS", 3)
-    with pytest.raises(InputError, match="An index can have 3 documents, got 4"):
+    with pytest.raises(InputError, match="An index can have at most 3 documents, got 4"):
         Postings.of([sp.csr_array(np.eye(4))], 4)
 
 

@@ -1,4 +1,4 @@
-"""Search in a corpus by common words (tf, tfidf, bm25), LSI and PLSI, with explanations by words and topics."""
+"""Search in a corpus by shared words (tf, tfidf, bm25), LSI and PLSI, with explanations by words and topics."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use, because senses of words need modules that a search does not."""
+    """Import a public name on first use, because senses of words need modules that a search does not need."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

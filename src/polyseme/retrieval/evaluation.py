@@ -5,13 +5,13 @@ MAP, P@10, nDCG@10 and R@100 are computed by ir-measures (the extra "search", im
 at that recall or a higher one.
 
 Queries are a sample, so a mean over them has a confidence interval: the percentiles of the means of queries drawn with
-replacement (bootstrap). Two methods are compared on the same queries with the randomization test: if they were equal,
-each difference could as well have the other sign. The p-value is the share of all signs whose mean difference is at
-least as far from zero; it needs no assumption about the distribution, and Smucker, Allan and Carterette (2007) advise
-it for these measures over the Wilcoxon and the sign test.
+replacement (bootstrap). Two methods are compared on the same queries with the randomization test: if they were equally
+good, each difference could just as well have the opposite sign. The p-value is the share of all combinations of signs
+whose mean difference is at least as far from zero. The test needs no assumption about the distribution, and Smucker,
+Allan and Carterette (2007) recommend it for these measures over the Wilcoxon test and the sign test.
 
-A line of qrels is `query 0 document relevance`, a line of a run `query Q0 document rank score tag`; the fields are
-separated by white space, so an id cannot contain any. Files are UTF-8.
+A line of qrels is `query 0 document relevance`; a line of a run is `query Q0 document rank score tag`. The fields are
+separated by white space, so an id cannot contain white space. Files are UTF-8.
 
 References
 ----------
@@ -40,9 +40,9 @@ NINE_POINTS = np.arange(1, 10) / 10
 ELEVEN_POINTS = np.arange(11) / 10
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
-"""Samples of queries for an interval."""
+"""Number of samples of queries for an interval."""
 SIGNS = 100_000
-"""Random signs of the test, if there are more than this many combinations of signs."""
+"""Number of random combinations of signs in the test, if there are more than this many combinations."""
 _NUMBERS_AT_ONCE = 1 << 24
 """Largest number of scores, or of random numbers, in memory."""
 
@@ -109,7 +109,7 @@ class SearchEvaluation:
         Parameters
         ----------
         confidence : float, default=0.95
-            Probability of the interval, between 0 and 1.
+            Confidence level, between 0 and 1.
         random_state : int, default=0
             Seed of the samples.
 
@@ -131,7 +131,7 @@ class SearchEvaluation:
         other : SearchEvaluation
             Evaluation of the other method with the same queries and judgments.
         confidence : float, default=0.95
-            Probability of the intervals, between 0 and 1.
+            Confidence level of the intervals, between 0 and 1.
         random_state : int, default=0
             Seed of the intervals and of the test.
 
@@ -197,7 +197,7 @@ class SearchComparison:
     n_queries : int
         Number of queries.
     confidence : float
-        Probability of the intervals.
+        Confidence level of the intervals.
     """
 
     methods: tuple[str, str]
@@ -239,7 +239,7 @@ def evaluate_search(
     queries : mapping
         Texts of queries by id.
     qrels : mapping or path
-        Relevance by query id and document id, or a TREC file with it. A document is relevant if the number is above 0.
+        Relevance by query id and document id, or a TREC file. A document is relevant if its relevance is above 0.
     method : str, default="bm25+topics"
         Method of the search.
     term : {"tf", "tfidf", "bm25"}, default=None
@@ -255,18 +255,18 @@ def evaluate_search(
     texts = {str(name): text for name, text in queries.items()}
     judged = _judgments(qrels)
     relevant = _relevant(judged)
-    counted = {name: text for name, text in texts.items() if name in relevant}
-    if not counted:
+    evaluated = {name: text for name, text in texts.items() if name in relevant}
+    if not evaluated:
         raise InputError("No query has a relevant document: the ids of queries and qrels must be the same.")
-    rankings = rank_documents(index, counted, method=method, term=term, term_weight=term_weight, depth=None)
-    by_query = _measures({name: list(found) for name, found in rankings.items()}, judged, relevant)
+    rankings = rank_documents(index, evaluated, method=method, term=term, term_weight=term_weight, depth=None)
+    by_query = _measures({name: list(scores) for name, scores in rankings.items()}, judged, relevant)
     return SearchEvaluation(
         _means(by_query),
         by_query,
-        len(counted),
+        len(evaluated),
         [name for name in texts if name not in relevant],
         [name for name in judged if name not in texts],
-        sorted({doc for name in counted for doc in relevant[name]} - set(index.ids)),
+        sorted({doc for name in evaluated for doc in relevant[name]} - set(index.ids)),
         method,
     )
 
@@ -279,25 +279,25 @@ def evaluate_rankings(
     Parameters
     ----------
     rankings : mapping
-        Scores by query id and document id. Documents of one score are ranked in the order of the mapping.
+        Scores by query id and document id. Documents with equal scores are ranked in the order of the mapping.
     qrels : mapping or path
-        Relevance by query id and document id, or a TREC file with it. A document is relevant if the number is above 0.
+        Relevance by query id and document id, or a TREC file. A document is relevant if its relevance is above 0.
     method : str, default=""
         Name for tables.
 
     Returns
     -------
     SearchEvaluation
-        The measures over all queries with a relevant document. Such a query without a ranking counts as 0, as with the
-        option -c of trec_eval, and is listed in `unknown_queries`.
+        The measures over all queries with a relevant document. The measures of a query without a ranking are 0, as with
+        the option -c of trec_eval, and `unknown_queries` lists it.
     """
     judged = _judgments(qrels)
     relevant = _relevant(judged)
-    found = {str(name): scores for name, scores in rankings.items()}
-    if not relevant.keys() & found.keys():
+    by_name = {str(name): scores for name, scores in rankings.items()}
+    if not relevant.keys() & by_name.keys():
         raise InputError("No query has a relevant document: the ids of rankings and qrels must be the same.")
     ranked = {
-        name: [str(doc) for doc, _ in sorted(found.get(name, {}).items(), key=lambda pair: -pair[1])]
+        name: [str(doc) for doc, _ in sorted(by_name.get(name, {}).items(), key=lambda pair: -pair[1])]
         for name in relevant
     }
     by_query = _measures(ranked, judged, relevant)
@@ -305,8 +305,8 @@ def evaluate_rankings(
         _means(by_query),
         by_query,
         len(ranked),
-        [name for name in found if name not in relevant],
-        [name for name in judged if name not in found],
+        [name for name in by_name if name not in relevant],
+        [name for name in judged if name not in by_name],
         [],
         method,
     )
@@ -336,7 +336,7 @@ def rank_documents(
     term_weight : float, default=None
         Weight of the term score, from 0 to 1. None uses the default of the method.
     depth : int, default=1000
-        Largest number of documents for each query. None: all documents with a score other than 0.
+        Largest number of documents for each query. None ranks all documents with a score other than 0.
 
     Returns
     -------
@@ -370,8 +370,8 @@ def randomization_test(differences: Any, *, random_state: int = 0) -> float:
     Returns
     -------
     float
-        Share of the signs whose mean difference is at least as far from 0. All combinations of signs are used up to
-        16 differences other than 0, and 100,000 random ones beyond; then the given signs count as one more.
+        Share of the combinations of signs whose mean difference is at least as far from 0. For up to 16 differences
+        other than 0 these are all combinations; for more they are 100,000 random ones and the given signs.
     """
     values = np.asarray(differences, dtype=np.float64).ravel()
     if not np.isfinite(values).all():
@@ -414,7 +414,7 @@ def _bootstrap(values: Floats, confidence: float, random_state: int) -> list[Int
 
 
 def _parts(total: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows of an array with `total` rows of this size that is too large for memory."""
+    """Yield ranges that divide `total` rows of `size` numbers into parts that fit in memory."""
     rows = max(1, _NUMBERS_AT_ONCE // 8 // size)
     for start in range(0, total, rows):
         yield start, min(start + rows, total)
@@ -431,9 +431,9 @@ def _judgments(qrels: Judgments | str | PathLike[str]) -> dict[str, dict[str, in
 
 
 def _relevant(judged: Judgments) -> dict[str, set[str]]:
-    """Return the relevant documents of each query that has some."""
-    found = {name: {doc for doc, rel in docs.items() if rel > 0} for name, docs in judged.items()}
-    return {name: docs for name, docs in found.items() if docs}
+    """Return the relevant documents of each query that has any."""
+    relevant = {name: {doc for doc, rel in docs.items() if rel > 0} for name, docs in judged.items()}
+    return {name: docs for name, docs in relevant.items() if docs}
 
 
 def _measures(
@@ -538,12 +538,12 @@ def read_trec_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     Parameters
     ----------
     path : path
-        File with a line `query Q0 document rank score tag` for each document that was found.
+        File with a line `query Q0 document rank score tag` for each ranked document.
 
     Returns
     -------
     dict
-        Scores by query id and document id, best first; documents of one score are in the order of their ranks.
+        Scores by query id and document id, best first; documents with equal scores are in the order of their ranks.
     """
     scores: dict[str, dict[str, float]] = {}
     ranks: dict[str, dict[str, int]] = {}
@@ -553,8 +553,8 @@ def read_trec_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
         _add(scores, query, document, number, place)
         ranks.setdefault(query, {})[document] = order
     return {
-        query: dict(sorted(found.items(), key=lambda pair, query=query: (-pair[1], ranks[query][pair[0]])))  # type: ignore[misc]
-        for query, found in scores.items()
+        query: dict(sorted(docs.items(), key=lambda pair, query=query: (-pair[1], ranks[query][pair[0]])))  # type: ignore[misc]
+        for query, docs in scores.items()
     }
 
 
@@ -575,8 +575,8 @@ def write_trec_run(
     name = _field("tag", tag)
     lines = [
         f"{_field('A query id', query)} Q0 {_field('A document id', document)} {rank} {float(score)!r} {name}\n"
-        for query, found in rankings.items()
-        for rank, (document, score) in enumerate(sorted(found.items(), key=lambda pair: -pair[1]), start=1)
+        for query, scores in rankings.items()
+        for rank, (document, score) in enumerate(sorted(scores.items(), key=lambda pair: -pair[1]), start=1)
     ]
     write_atomically(path, "".join(lines).encode())
 
@@ -601,7 +601,7 @@ def _lines(path: str | PathLike[str], names: tuple[str, ...]) -> Iterator[tuple[
 
 
 def _number(kind: Callable[[str], Number], text: str, message: str) -> Number:
-    """Return a number. Raise InputError if the text is not one, or is not finite."""
+    """Convert a text to a number. Raise InputError if it is not a finite number."""
     try:
         number = kind(text)
     except ValueError:
@@ -611,15 +611,15 @@ def _number(kind: Callable[[str], Number], text: str, message: str) -> Number:
     return number
 
 
-def _add(found: dict[str, dict[str, Number]], query: str, document: str, number: Number, place: str) -> None:
-    documents = found.setdefault(query, {})
+def _add(numbers: dict[str, dict[str, Number]], query: str, document: str, number: Number, place: str) -> None:
+    documents = numbers.setdefault(query, {})
     if document in documents:
         raise InputError(f"{place}: the document {document!r} occurs twice for the query {query!r}.")
     documents[document] = number
 
 
 def _field(what: str, value: Any) -> str:
-    """Return a value as one field. Raise InputError if it would not be read as one."""
+    """Return a value as a string. Raise InputError if a reader would not read it as one field."""
     text = str(value)
     if len(text.split()) != 1 or text != text.strip():
         raise InputError(f"{what} in a TREC file must be one word without white space, got {text!r}.")

@@ -45,7 +45,7 @@ _LENGTHS = ("tf", "tfidf")
 _RULES = "rules."
 """Start of the names of the arrays of the rules that count queries."""
 _SQUARES = "tfidf"
-"""Weighting of plsi-u, whose lengths of documents are stored. Those of others are computed when they are needed."""
+"""Weighting of plsi-u for which the file has the lengths of documents. For others they are computed when needed."""
 _MOST_TOPICS = 2**31 - 1
 _HEADER_FIELDS = {
     "format_version": COUNT,
@@ -78,7 +78,7 @@ class IndexParts(NamedTuple):
 def write_index(parts: IndexParts, path: Path, identity: str) -> None:
     """Write an index to a file. A crash or a full disk leaves an existing file as it was."""
     if not path.parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} to save the index in: make it first.")
+        raise InputError(f"There is no folder {path.parent} to save the index in: create it first.")
     from importlib.metadata import version
 
     scoring = parts.scoring
@@ -100,8 +100,8 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
     }
     for name, space in (("model", scoring.model), ("average", scoring.average)):
         if space is not None:
-            found = dict(zip(_SPACE_ARRAYS, _space_arrays(space), strict=True))
-            arrays |= {f"{name}.{part}": array for part, array in found.items()}
+            space_arrays = dict(zip(_SPACE_ARRAYS, _space_arrays(space), strict=True))
+            arrays |= {f"{name}.{part}": array for part, array in space_arrays.items()}
             numbers = (space.sizes, space.temperatures, space.background_shares)
             arrays[f"{name}.typical"] = space.typical
             header["spaces"][name] = dict(zip(_SPACE_NUMBERS, map(list, numbers), strict=True))
@@ -112,14 +112,14 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
         arrays |= {"lsi.basis": lsi.basis, "lsi.units": lsi.units, "lsi.lengths": lsi.lengths}
         header["lsi"] = {"weighting": lsi.weighting}
     if parts.rules is not None and (stored := rules_to_arrays(parts.rules)) is not None:
-        header["rules"], found = stored
-        arrays |= {f"{_RULES}{name}": array for name, array in found.items()}
-    whole = {name: np.ascontiguousarray(array[:]) for name, array in arrays.items()}
-    write_atomically(path, checked_parts(whole, {_METADATA_KEY: json.dumps(header)}))
+        header["rules"], rule_arrays = stored
+        arrays |= {f"{_RULES}{name}": array for name, array in rule_arrays.items()}
+    contiguous = {name: np.ascontiguousarray(array[:]) for name, array in arrays.items()}
+    write_atomically(path, checked_parts(contiguous, {_METADATA_KEY: json.dumps(header)}))
 
 
 def read_index(path: Path, identity: str | None) -> IndexParts:
-    """Return the parts of the index in a file, with mapped arrays. None accepts any identity."""
+    """Return the parts of the index in a file, with mapped arrays. If `identity` is None, accept every file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no index file {path}.")
     header, arrays = _open(path)
@@ -137,7 +137,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         metadata, arrays = map_checked(path)
         if _METADATA_KEY not in metadata:
-            raise ValueError("it has no header of an index")
+            raise ValueError("it has no index header")
         header = parse_json(metadata[_METADATA_KEY])
         check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
     except (OSError, ValueError) as error:
@@ -153,12 +153,12 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> IndexParts:
-    """Return the parts of a header and arrays. Raises an exception if their sizes contradict each other."""
+    """Return the parts of an index from its header and arrays. Raise an exception if their sizes do not match."""
     n_docs, n_words = header["shape"]
     counts = _restore_matrix("counts", arrays, (n_docs, n_words), path)
     floats, n_entries = np.float64, len(arrays["postings.documents"])
     if arrays["postings.counts"].dtype not in (np.uint8, np.float32) or n_docs > MAX_DOCUMENTS:
-        raise ValueError("postings.counts has another type than counts")
+        raise ValueError("postings.counts is neither uint8 nor float32, or there are too many documents")
     postings = Postings(
         _sized(arrays, "postings.indptr", np.int64, n_words + 1),
         _sized(arrays, "postings.documents", np.int32, n_entries),
@@ -199,8 +199,8 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
     vocabulary, ids, titles, excerpts = (_restore_strings(name, arrays, size, find) for name, size, find in tables)
     rules = None
     if "rules" in header:
-        own = {name.removeprefix(_RULES): array for name, array in arrays.items() if name.startswith(_RULES)}
-        rules = rules_from_arrays(header["rules"], own, vocabulary)
+        rule_arrays = {name.removeprefix(_RULES): array for name, array in arrays.items() if name.startswith(_RULES)}
+        rules = rules_from_arrays(header["rules"], rule_arrays, vocabulary)
     return IndexParts(scoring, vocabulary, ids, titles, excerpts, rules)
 
 
@@ -212,7 +212,7 @@ def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int
     temperatures, shares = (tuple(map(float, settings[part])) for part in ("temperatures", "background_shares"))
     width, n_models = sum(sizes), len(sizes)
     if not n_models or min(sizes) < 1 or width > _MOST_TOPICS or {len(temperatures), len(shares)} != {n_models}:
-        raise ValueError(f"the models of {name} have no topics, or not all numbers")
+        raise ValueError(f"the models of {name} have no topics, or settings are missing")
     space = TopicSpace(
         _sized(arrays, f"{name}.topic_word", np.float32, n_words, width),
         _sized(arrays, f"{name}.documents", np.float32, n_docs, width),
@@ -229,7 +229,7 @@ def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int
 def _restore_matrix(name: str, arrays: dict[str, Any], shape: tuple[int, int], path: str) -> SparseRows:
     indices, data = arrays[f"{name}.indices"], arrays[f"{name}.data"]
     if data.dtype.kind not in "fu" or indices.dtype.kind != "i" or indices.shape != data.shape or len(data.shape) != 1:
-        raise ValueError(f"{name} has other types or sizes than a sparse matrix")
+        raise ValueError(f"{name} does not have the types and sizes of a sparse matrix")
     return SparseRows(_sized(arrays, f"{name}.indptr", np.int64, shape[0] + 1), indices, data, shape, path)
 
 
@@ -241,10 +241,10 @@ def _restore_strings(name: str, arrays: dict[str, Any], size: int, find: bool) -
 
 
 def _sized(arrays: dict[str, Any], name: str, dtype: Any, *shape: int) -> Any:
-    """Return an array. Raises ValueError if it has another type or shape."""
+    """Return an array. Raise ValueError if it has another type or shape."""
     array = arrays[name]
     if array.dtype != dtype or array.shape != shape:
-        raise ValueError(f"{name} has another type or shape than the header says")
+        raise ValueError(f"{name} does not have the type and shape that the header requires")
     return array
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 _QUERIES_AT_ONCE = 64
 _WORDS_MARKED = 20
-"""Words of a longer query that are marked in a snippet: those that add most to the score."""
+"""Largest number of words that a snippet marks. Of a longer query, these are the words that add most to the score."""
 _NO_WORDS = "The query has no words that the index knows."
 _NO_MATCH = "No document matches the query."
 
@@ -60,9 +60,10 @@ _NO_MATCH = "No document matches the query."
 class SearchIndex:
     """Index of a corpus for search.
 
-    The default method "bm25+topics" ranks by common words and lets topics complement them. It uses the model that
-    `set_model` gives, and is "bm25" without one. It never ranks a document above one that contains all words of the
-    query and has a higher score by "bm25" (`polyseme.retrieval.postings`). "tf", "tfidf" and "bm25" need no model.
+    The default method "bm25+topics" ranks documents by the words that they share with the query, and uses topics as a
+    complement. It needs a model (`set_model`); without one it is "bm25". It never ranks a document above one that
+    contains all words of the query and has a higher score by "bm25" (`polyseme.retrieval.postings`). "tf", "tfidf" and
+    "bm25" need no model.
     `set_model` adds "plsi-q" and "plsi-u", `fit_models` adds "plsi*", and `fit_lsi` adds "lsi";
     `polyseme.retrieval.scores` has their formulas.
 
@@ -73,7 +74,7 @@ class SearchIndex:
     vocabulary : list of str
         The word of each column.
     ids : list, default=None
-        Ids of the documents. None uses the numbers of the rows.
+        Ids of the documents. None uses the row indices.
     titles : list of str, default=None
         Titles of the documents. None uses empty strings.
     excerpts : list of str, default=None
@@ -119,7 +120,7 @@ class SearchIndex:
     ) -> None:
         names = [str(word) for word in vocabulary]
         if len(set(names)) != len(names):
-            raise InputError("vocabulary must not have a word twice.")
+            raise InputError("vocabulary must not contain a word twice.")
         matrix = valid_counts(counts, len(names), "The corpus")
         canonical = matrix.has_canonical_format and (not matrix.nnz or bool(matrix.data.min() > 0))
         scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of([matrix], len(names))))
@@ -142,7 +143,7 @@ class SearchIndex:
         Parameters
         ----------
         parts : iterable of sparse arrays
-            Counts of some documents after the other (canonical CSR). They are iterated over several times.
+            Counts of consecutive blocks of documents (canonical CSR). The iterable is read several times.
         vocabulary : list of str
             The word of each column.
         ids : list, default=None
@@ -154,8 +155,8 @@ class SearchIndex:
         vectorizer : object with a method transform, default=None
             Vectorizer for queries.
         allocate : callable, default=in_memory
-            Function from a name, a type and a size to a new array, for example one that is mapped from a file. All
-            arrays with a number for each count are allocated by it.
+            Function from a name, a type and a size to a new array, for example one that is mapped from a file. It
+            allocates all arrays with one entry per non-zero count.
 
         Returns
         -------
@@ -191,7 +192,10 @@ class SearchIndex:
         self.texts = texts
 
     def _fill(self, parts: IndexParts, rows: Any, columns: Any, vectorizer: Any) -> None:
-        """Set the attributes of a new or loaded index. `rows` and `columns` find ids and words, as a dict does."""
+        """Set the attributes of a new or loaded index.
+
+        `rows` maps ids to rows, and `columns` maps words to columns. Both have the method `get` of a dict.
+        """
         self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules = parts
         self.vectorizer = rules if vectorizer is None else vectorizer
         self.texts = None
@@ -201,16 +205,16 @@ class SearchIndex:
 
     @cached_property
     def counts(self) -> Any:
-        """Counts of the corpus (CSR, float64). Those of a loaded index are read when they are first used."""
+        """Counts of the corpus (CSR, float64). A loaded index reads them when they are first used."""
         return checked_counts(self.scoring.counts.matrix(), len(self.vocabulary), "The corpus")
 
     def set_model(self, model: Any, doc_topic: Any = None, *, n_jobs: int | None = None) -> Self:
         """Set the model of "bm25+topics", "plsi-q" and "plsi-u", and of senses, related words and topic documents.
 
         The weights P(z|d) of the documents are those that the model infers, such as the mean of the posterior for LDA.
-        Queries are folded in by likelihood for every model, also for LDA and a correlated topic model: with its
-        temperature and background, but without its prior, because a query has so few words that the prior would
-        dominate. The temperature is 1, and there is no background, except for PLSA.
+        Queries are folded in by likelihood for every model, including LDA and the correlated topic model. This uses the
+        temperature and the background of the model, but not its prior, because a query has so few words that the prior
+        would dominate. Only PLSA can have a background or a temperature other than 1.
 
         Parameters
         ----------
@@ -218,8 +222,8 @@ class SearchIndex:
             Fitted PLSA, NMF, LDA, HierarchicalPLSA or CorrelatedTopicModel with the same vocabulary, or its `fitted_`.
             The topics of a tree are its leaves.
         doc_topic : array-like of shape (n_documents, K), default=None
-            P(z|d) of the documents of the index, if they are known, such as `doc_topic_` of a model that was fitted to
-            them. None: the documents are folded in.
+            P(z|d) of the documents of the index, if it is known, such as `doc_topic_` of a model that was fitted to
+            them. None folds in the documents.
         n_jobs : int, default=None
             Number of threads. None uses all cores that this process may use.
 
@@ -319,7 +323,7 @@ class SearchIndex:
         method : str, default="bm25+topics"
             Method: "bm25+topics", "bm25", "tf", "tfidf", "lsi", "plsi-u", "plsi-q" or "plsi*".
         allowed : array-like, default=None
-            The documents that may be found: a mask with a bool for each document, or rows. None allows all.
+            Documents that the search may return: a mask with a bool for each document, or row indices. None allows all.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score of an LSI or PLSI method. None uses the default of the method.
         term_weight : float, default=None
@@ -356,7 +360,7 @@ class SearchIndex:
         method : str, default="bm25+topics"
             Method, as in `search`.
         allowed : array-like, default=None
-            The documents that may be found, as in `search`.
+            Documents that the search may return, as in `search`.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score, as in `search`.
         term_weight : float, default=None
@@ -391,7 +395,7 @@ class SearchIndex:
         method : str, default="bm25+topics"
             Method, as in `search`.
         allowed : array-like, default=None
-            The documents that may be found, as in `search`.
+            Documents that the search may return, as in `search`.
         term : {"tf", "tfidf", "bm25"}, default=None
             Term score, as in `search`.
         term_weight : float, default=None
@@ -410,10 +414,11 @@ class SearchIndex:
         return next(self._search(self._document(row), k, method, settings, mask, row))
 
     def topic_documents(self, topic: int, k: int = 10) -> list[Hit]:
-        """Return the k documents with the largest expected number of tokens n_d P(z|d) of a topic.
+        """Return the k documents with the largest expected number of tokens of a topic.
 
-        The words of a hit have the expected numbers of their tokens. They add up to the score of a model without prior
-        on documents; a prior shifts P(z|d), and so the score, by a few tokens.
+        This number is n_d P(z|d), with n_d the length of the document. The weight of a word of a hit is the expected
+        number of its tokens. If the model has no prior on documents, these weights add up to the score; a prior shifts
+        P(z|d), and therefore the score, by a few tokens.
 
         Parameters
         ----------
@@ -470,7 +475,7 @@ class SearchIndex:
         space, column = self.scoring.topics(), self.column_of(word)
         if self._word_documents is None:
             self._word_documents = word_documents(space, self.scoring.counts)
-        found = find_senses(
+        senses = find_senses(
             space, column, self._word_documents, self.scoring.terms.postings,
             least=least, n_words=n_words, n_documents=n_documents,
         )  # fmt: skip
@@ -481,11 +486,11 @@ class SearchIndex:
                 [self.vocabulary[column] for column in sense.words],
                 [(self.ids[row], self.titles[row]) for row in sense.documents],
             )
-            for sense in found
+            for sense in senses
         ]
 
     def related_words(self, word: str, k: int = 10) -> list[RelatedWord]:
-        """Return words that the topics of a word predict more than the whole corpus does.
+        """Return words that are more probable under the topics of a word than in the whole corpus.
 
         Parameters
         ----------
@@ -510,15 +515,15 @@ class SearchIndex:
     def save(self, path: str | PathLike[str], *, identity: str = "") -> None:
         """Write the index and its models to one file.
 
-        The rules that count queries are written if they are WordRules (`polyseme.text.words.read_word_rules`); a
-        vectorizer of another kind must be given to `load` again. If writing fails, an existing file does not change.
+        The file contains the vectorizer only if it is a WordRules (`polyseme.text.words.read_word_rules`); pass any
+        other vectorizer to `load` again. If writing fails, an existing file does not change.
 
         Parameters
         ----------
         path : str or path
             Name of the file.
         identity : str, default=""
-            Name of the state of the corpus and the model, such as a digest of both.
+            String that identifies the state of the corpus and the model, such as a digest of both.
         """
         rules = self.vectorizer if isinstance(self.vectorizer, WordRules) else None
         parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules)
@@ -535,9 +540,9 @@ class SearchIndex:
         path : str or path
             Name of the file.
         vectorizer : object with a method transform, default=None
-            Vectorizer for queries, as in the constructor. None uses the rules in the file, if there are any.
+            Vectorizer for queries, as in the constructor. None uses the WordRules of the file, if it has them.
         identity : str, default=None
-            Identity that was given to `save`; a file with another one is refused. None accepts any.
+            Identity that was given to `save`. A file with another identity is refused. None accepts every file.
 
         Returns
         -------
@@ -625,7 +630,7 @@ class SearchIndex:
         return np.asarray(sum(parts.values()))
 
     def finder(self, words: Sequence[str], phrases: Sequence[str] = ()) -> QueryFinder:
-        """Return what finds words, in all their forms, and exact phrases in texts.
+        """Return an object that finds words, in all their forms, and exact phrases in texts.
 
         Parameters
         ----------
@@ -637,18 +642,18 @@ class SearchIndex:
         Returns
         -------
         QueryFinder
-            Its `snippet(text)` is the part of a text with most of these words, and `has_phrases(text)` says whether a
-            text has all phrases.
+            Its method `snippet(text)` returns the part of a text with the most of these words, and `has_phrases(text)`
+            returns whether a text contains all phrases.
         """
         return QueryFinder(words, phrases, self._query_vectorizer)
 
     def documents_with(self, words: str) -> list[Array]:
-        """Return the documents that contain each word of a text, in any form that was counted as this word.
+        """Return for each word of a text the documents that contain it, in any form that was counted as this word.
 
         Parameters
         ----------
         words : str
-            The words. Stop words, and words that the index does not know, are left out.
+            The words. Stop words and words that the index does not know are ignored.
 
         Returns
         -------
@@ -665,14 +670,14 @@ class SearchIndex:
         return masks
 
     def _columns_with(self, text: str) -> list[list[int]]:
-        """Return the columns of each known word of a text, alone and as a part of joined phrases."""
+        """Return for each known word of a text the columns of the word and of the joined phrases that contain it."""
         rules = self._query_vectorizer
         if not (isinstance(rules, WordRules) and rules.phrases):
             return [[column] for column in self._query_rows(text).indices.tolist()]
         names = {rules.shown.get(key, key) for key in rules.word_keys([text])[0]}
         parts = [word.split(PHRASE_SEPARATOR) for word in self.vocabulary]
-        found = ([column for column, words in enumerate(parts) if name in words] for name in sorted(names))
-        return [columns for columns in found if columns]
+        by_name = ([column for column, words in enumerate(parts) if name in words] for name in sorted(names))
+        return [columns for columns in by_name if columns]
 
     @cached_property
     def _query_vectorizer(self) -> Any:
@@ -687,7 +692,7 @@ class SearchIndex:
         return SparseRows(np.array([0, len(indices)]), indices, data, (1, len(self.vocabulary)))
 
     def _mask(self, allowed: Any) -> Array | None:
-        """Return the documents that may be found as a mask; None for all."""
+        """Return `allowed` as a mask of the documents, or None if all are allowed."""
         if allowed is None:
             return None
         n_docs = len(self.ids)
@@ -695,9 +700,9 @@ class SearchIndex:
         if given.dtype == bool and given.shape == (n_docs,):
             return given
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise InputError(f"allowed must be a mask with a bool for each of the {n_docs} documents, or rows.")
+            raise InputError(f"allowed must be a mask with a bool for each of the {n_docs} documents, or row indices.")
         if given.size and not (given.min() >= 0 and given.max() < n_docs):
-            raise InputError(f"allowed must be rows from 0 to {n_docs - 1}.")
+            raise InputError(f"allowed must be row indices from 0 to {n_docs - 1}.")
         mask = np.zeros(n_docs, dtype=bool)
         mask[given.astype(np.int64)] = True
         return mask
@@ -739,8 +744,8 @@ class SearchIndex:
     def _hit(self, rank: int, row: int, parts: dict[str, float], explain: Any, words: Array) -> Hit:
         def find(row: int) -> Snippet:
             names = [self.vocabulary[word] for word in words[: _WORDS_MARKED + 1]]
-            if len(names) > _WORDS_MARKED:  # a whole document, say
-                names = [found.word for found in explain(row) if found.in_query and found.in_document][:_WORDS_MARKED]
+            if len(names) > _WORDS_MARKED:  # for example if the query is a document
+                names = [score.word for score in explain(row) if score.in_query and score.in_document][:_WORDS_MARKED]
             return self.finder(names).snippet(self.excerpts[row] if self.texts is None else self.texts[row])
 
         score = sum(parts.values())

@@ -1,40 +1,41 @@
-"""Posting lists, and the best documents that are found with them: by BM25, and by the default method "bm25+topics".
+"""Posting lists, and the rankings that use them: BM25 and the default method "bm25+topics".
 
-A posting list has the documents that contain a word, with its counts and its impacts. The impact of word w in document
-d is the part of BM25 that does not depend on the query,
+The posting list of a word has the documents that contain it, with the counts and the impacts of the word. With the
+notation of `polyseme.retrieval.scores`, the impact of word w in document d is the part of BM25 that does not depend on
+the query,
 
     t_dw = x_dw / (x_dw + k1 (1 - b + b n_d / mean n)),        bm25(d) = sum_w q_w idf_w t_dw
 
 and is stored as float32. The compiled functions add up the lists of a query for a range of documents at a time and keep
 the best documents in a heap (`_native/retrieval/ranking.hpp`). Scores are float32. Ties are in the order of the corpus.
 
-The mean length changes with every document that is added, so all impacts do as well. Lists of more documents are
-therefore written as a whole, in one pass over the counts (`Postings.of`).
+Every added document changes the mean length, and with it all impacts. Lists are therefore never extended: `Postings.of`
+writes new ones.
 
 The default method (`rank_combined`) uses BM25 first, and topics as a complement. With i_w = q_w idf_w for the words
-w of the query that occur in the corpus, I = sum_w i_w, and p(d) the sum of i_w over those that document d contains,
+w of the query that occur in the corpus, I = sum_w i_w, and p(d) the sum of i_w over the words that document d contains,
 
     score(d) = bm25(d) + WEIGHT [p(d) + s (I - p(d)) cos(F, P(z|d))],    s = 1 - (1 - REST) m^4
 
 bm25(d) + WEIGHT p(d) is the term part: a sum over the words that d contains. The rest is the latent part: the topics of
-d replace a share of the words that it does not contain. m is the largest p(d) / I of a candidate: the better the words
-of the query are found together, the less topics are needed, and the less they move what BM25 finds; if a document
-contains all words, s is REST. F are the topics of the query: the mean of P(z|d) over the FEEDBACK documents with the
-largest term parts, weighted by these. (The first documents describe a query better than its few words folded in.)
-`similar_documents` takes P(z|d) of the given document for F.
+d replace a share of the words that it does not contain. m is the largest p(d) / I of the candidates. The more words of
+the query a single document contains, the less topics are needed, and the less they change the order of BM25; if a
+document contains all words, s is REST. F is the topic distribution of the query: the mean of P(z|d) over the FEEDBACK
+documents with the largest term parts, weighted by these parts. (These documents describe a query better than folding in
+its few words.) `similar_documents` uses P(z|d) of the given document as F.
 
-Guarantee: a document that contains all words of the query is never overtaken by one with a lower bm25, because
-p + s (I - p) cos <= I, and it has I itself. A query of one word has the order of BM25. Without a model the score is
-bm25(d). Ties are in the order of the corpus.
+Guarantee: a document that contains all words of the query never ranks below one with a lower bm25, because
+p + s (I - p) cos <= I, and the left side is I for a document that contains all words. For a query of one word the order
+is that of BM25. Without a model the score is bm25(d). Ties are in the order of the corpus.
 
-The latent part is computed for candidates only and is zero for other documents: the POOL documents with the largest
-term parts, and the TYPICAL documents with the largest cosine to each of the LEADING topics of F. The last ones, which
-are stored for each topic, can contain no word of the query at all. The guarantee holds for candidates and for others,
-because the latent part of a document that has all words is zero anyway. The k best documents are the first k of any
-larger number of best ones.
+The latent part is computed for candidates and is zero for other documents. The candidates are the POOL documents with
+the largest term parts, and the TYPICAL documents with the largest cosine to each of the LEADING topics of F. The
+typical documents of each topic are stored; they may contain no word of the query at all. The guarantee holds for
+candidates and for other documents, because the latent part of a document that contains all words is zero anyway. A
+search for more documents does not change the first ones.
 
-A filter allows some documents only. Candidates and F are chosen among these, so that a filtered search is a search in
-the allowed documents, except that idf and the mean length are those of the whole corpus.
+A filter allows only some documents. Candidates and F are chosen among the allowed documents, so a filtered search is a
+search in these documents, except that idf and the mean length are those of the whole corpus.
 """
 
 from __future__ import annotations
@@ -66,37 +67,38 @@ class QueryWords(NamedTuple):
     rarity: Floats
     """idf_w of all words."""
     words: Array
-    """Numbers of the words (int32)."""
+    """Columns of the words (int32)."""
     values: Floats
     """q_w."""
 
 
 @dataclass(frozen=True)
 class Postings:
-    """Lists of all words, one after the other, in memory or in a file."""
+    """Posting lists of all words, one after the other, in memory or in a file."""
 
     indptr: Any
     """Start of each list and the end of the last one (int64)."""
     documents: Any
-    """Documents of the lists, which increase within a list (int32)."""
+    """Documents of the lists, in increasing order within a list (int32)."""
     counts: Any
     """x_dw (float32, or uint8 if all are whole numbers up to 255)."""
     impacts: Any
     """t_dw (float32)."""
     n_docs: int
     path: str = ""
-    """Name of the file, if the arrays are in a file. Then each list is checked when it is used."""
-    _used: Array = field(init=False, repr=False, compare=False)
-    """Which lists of a file were checked."""
+    """Name of the file, if the arrays are in a file. In this case each list is checked when it is first used."""
+    _checked: Array = field(init=False, repr=False, compare=False)
+    """Mask of the lists that need no further check."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_used", np.full(len(self.indptr) - 1, not self.path))
+        object.__setattr__(self, "_checked", np.full(len(self.indptr) - 1, not self.path))
 
     @classmethod
     def of(cls, parts: Iterable[Any], n_words: int, allocate: Allocate = in_memory) -> tuple[Postings, Floats]:
-        """Return the lists of counts (documents x words, CSR), given in parts that can be iterated over twice.
+        """Return the lists of counts (documents x words, CSR), and the lengths n_d of the documents.
 
-        Also return the lengths n_d of the documents. Columns of a row can be in any order and occur several times.
+        The counts are given in parts that can be iterated over twice. The columns of a row can be in any order and
+        occur several times.
         """
         sizes = np.zeros(n_words, dtype=np.int64)
         lengths = []
@@ -105,7 +107,7 @@ class Postings:
             lengths.append(np.asarray(part.sum(axis=1), dtype=np.float64).ravel())
         totals = np.concatenate([*lengths, np.empty(0)])
         if len(totals) > MAX_DOCUMENTS:
-            raise InputError(f"An index can have {MAX_DOCUMENTS:,} documents, got {len(totals):,}.")
+            raise InputError(f"An index can have at most {MAX_DOCUMENTS:,} documents, got {len(totals):,}.")
         starts = np.zeros(n_words + 1, dtype=np.int64)
         np.cumsum(sizes, out=starts[1:])
         documents, counts = (allocate(name, dtype, int(starts[-1])) for name, dtype in _ARRAYS)
@@ -120,15 +122,15 @@ class Postings:
         return cls(starts, documents, counts, impacts, len(totals)), totals
 
     def frequencies(self) -> Array:
-        """Return df_w."""
+        """Return df_w, the number of documents that contain each word."""
         starts = self.indptr[:]
         sizes = np.diff(starts)
         if self.path and not (starts[0] == 0 and starts[-1] == len(self.documents) and (sizes >= 0).all()):
-            raise self._damage("the lists do not have their places")
+            raise self._damage("the bounds of the lists are inconsistent")
         return sizes
 
     def parts(self) -> Iterator[tuple[int, Array, Array, Floats]]:
-        """Yield all entries in parts: the first word of a part, and words (from there), documents and counts."""
+        """Yield all entries in parts: the first word, then words (counted from the first), documents and counts."""
         starts = self.indptr[:]
         first, n_words = 0, len(starts) - 1
         while first < n_words:
@@ -151,7 +153,7 @@ class Postings:
         return sp.csr_array((values, self.documents[:], self.indptr[:]), shape=shape).T.tocsr()
 
     def row(self, word: int) -> tuple[Array, Floats]:
-        """Return the documents of a word, and its counts."""
+        """Return the documents that contain a word, and its counts in them."""
         start, end = self._bounds(word)
         return self._documents(start, end), np.asarray(self.counts[start:end], dtype=np.float64)
 
@@ -173,26 +175,26 @@ class Postings:
         topics: Array,
         k: int,
     ) -> tuple[Array, Floats, Floats]:
-        """Return the k best of some documents with the term and the latent parts of their scores.
+        """Return the k best documents of `candidates` and `others` with the term and the latent parts of their scores.
 
         The formula is that of the default method, and `shares` are its WEIGHT and REST. The latent parts of
         `others` are zero.
         """
-        known = checked_rows(units, candidates)
+        units = checked_rows(units, candidates)
         try:
-            return _postings.combine(*self._arrays(query.words), *query, *shares, candidates, others, known, topics, k)
+            return _postings.combine(*self._arrays(query.words), *query, *shares, candidates, others, units, topics, k)
         except ValueError as error:
             raise self._damage(str(error)) from None
 
     def _arrays(self, words: Array) -> tuple[Array, Array, Array]:
-        """Return all arrays, of which the lists of these words are checked."""
+        """Check the lists of these words, and return the arrays of all lists."""
         if not self.path:
             return self.indptr, self.documents, self.impacts
-        used = self._used
-        for word in words[~used[words]].tolist():
+        checked = self._checked
+        for word in words[~checked[words]].tolist():
             start, end = self._bounds(word)
             _ = self._documents(start, end), self.impacts[start:end]
-            used[word] = True
+            checked[word] = True
         nothing = slice(0, 0)
         return self.indptr[:], checked_rows(self.documents, nothing), checked_rows(self.impacts, nothing)
 
@@ -205,12 +207,12 @@ class Postings:
     def _bounds(self, word: int) -> tuple[int, int]:
         start, end = self.indptr[word : word + 2].tolist()
         if not 0 <= start <= end <= len(self.documents):
-            raise self._damage("a list is outside of its array")
+            raise self._damage("a list is outside the arrays")
         return start, end
 
     def _damage(self, problem: str) -> Exception:
         if not self.path:
-            return InputError(f"The posting lists are wrong: {problem}.")
+            return InputError(f"The posting lists are not valid: {problem}.")
         return ModelFileError(f"{self.path} is damaged ({problem}): restore it, or remove it.")
 
 
@@ -224,13 +226,13 @@ def penalties(lengths: Floats) -> Floats:
 
 
 def best_scores(scores: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
-    """Return the k documents with the largest positive scores (float32), and these."""
+    """Return the k documents with the largest positive scores (float32), and their scores."""
     return _postings.best_rows(scores, k, None if allowed is None else allowed.view(np.uint8))
 
 
 @dataclass(frozen=True)
 class VectorCodes:
-    """Vectors in eight bits, by which the nearest ones to a query are found (vectors.hpp)."""
+    """Vectors in eight bits, to find those that are nearest to a query (vectors.hpp)."""
 
     codes: Array
     scales: Array
@@ -246,9 +248,9 @@ class VectorCodes:
         return codes
 
     def nearest(self, units: Array, query: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
-        """Return the k columns of `units` with the largest positive products with a query of length one, and these.
+        """Return the k columns of `units` with the largest positive products with a query of length one.
 
-        Products are exact, up to the rounding to float32.
+        Also return the products, which are exact up to the rounding to float32.
         """
         mask = None if allowed is None else allowed.view(np.uint8)
         return _postings.nearest_vectors(self.codes, self.scales, self.errors, units, query, k, mask)
@@ -286,7 +288,7 @@ class Ranking(NamedTuple):
 
 @dataclass(frozen=True)
 class Feedback:
-    """Topics of the documents, from which those of a query and candidates are found."""
+    """Topics of the documents, which give the topics of a query and its candidates."""
 
     units: Any
     """P(z|d), scaled to length one (documents x K, float32); zero for documents without words."""
@@ -304,8 +306,8 @@ class Feedback:
         """Return the typical documents of the leading topics of F."""
         leading = np.argsort(-topics, kind="stable")[:LEADING]
         if allowed is None:
-            found = self.typical[leading][:, :TYPICAL].ravel()
-            return found[found >= 0]
+            documents = self.typical[leading][:, :TYPICAL].ravel()
+            return documents[documents >= 0]
         return np.concatenate([typical_documents(self.units, [z], allowed)[0] for z in leading])
 
 
@@ -317,20 +319,20 @@ def rank_combined(
     allowed: Array | None = None,
     topics: Floats | None = None,
 ) -> Ranking:
-    """Return the k best documents.
+    """Return the k best documents by the default method.
 
     Parameters
     ----------
     postings : Postings
-        Lists of the words.
+        Posting lists of the words.
     query : QueryWords
         Words of the query.
     feedback : Feedback or None
-        Topics of the documents. None without a model.
+        Topics of the documents. None ranks by BM25 alone.
     k : int
         Number of documents.
     allowed : array of bool, default=None
-        The documents that may be found. None allows all.
+        Documents that may be returned. None allows all.
     topics : array of shape (K,), default=None
         F. None computes it from the first documents.
     """
@@ -349,7 +351,7 @@ def rank_combined(
 
 
 def typical_documents(units: Any, topics: Any, allowed: Array | None = None) -> list[Array]:
-    """Return the TYPICAL documents with the largest cosine to each of some topics, best first, ties in their order."""
+    """Return the TYPICAL documents with the largest cosine to each topic, best first, ties in corpus order."""
     n_docs = units.shape[0]
     best: list[tuple[Array, Array]] = [(np.empty(0, np.int32), np.empty(0, np.float32)) for _ in topics]
     step = max(1, _NUMBERS_AT_ONCE // max(1, units.shape[1]))
@@ -360,18 +362,18 @@ def typical_documents(units: Any, topics: Any, allowed: Array | None = None) -> 
             rows, block = (here + start).astype(np.int32), block[here]
         else:
             rows = np.arange(start, start + len(block), dtype=np.int32)
-        for number, z in enumerate(topics):
+        for i, z in enumerate(topics):
             chosen, scores = best_scores(np.ascontiguousarray(block[:, z]), TYPICAL)
-            all_rows = np.concatenate([best[number][0], rows[chosen]])
-            all_scores = np.concatenate([best[number][1], scores])
+            all_rows = np.concatenate([best[i][0], rows[chosen]])
+            all_scores = np.concatenate([best[i][1], scores])
             order = np.argsort(-all_scores, kind="stable")[:TYPICAL]
-            best[number] = all_rows[order], all_scores[order]
+            best[i] = all_rows[order], all_scores[order]
     return [rows for rows, _ in best]
 
 
 def typical_table(units: Any) -> Array:
     """Return the typical documents of all topics (K x TYPICAL), with -1 where there are fewer."""
     table = np.full((units.shape[1], TYPICAL), -1, dtype=np.int32)
-    for row, found in zip(table, typical_documents(units, range(units.shape[1])), strict=True):
-        row[: len(found)] = found
+    for row, documents in zip(table, typical_documents(units, range(units.shape[1])), strict=True):
+        row[: len(documents)] = documents
     return table

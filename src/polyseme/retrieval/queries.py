@@ -17,7 +17,7 @@ from polyseme.retrieval.snippets import Snippet
 from polyseme.utils import check_columns, checked_counts
 
 _ENTRIES_AT_ONCE = 1 << 22
-"""Entries of a sparse matrix that are in memory at a time."""
+"""Number of entries of a sparse matrix that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class Hit:
     score : float
         The score.
     parts : dict
-        Summands of the score: "term" for common words, "latent" for common topics.
+        Summands of the score: "term" for shared words, "latent" for shared topics.
     row : int
         Row of the document in the index.
     excerpt : str
         Beginning of the document, or an empty string.
     snippet : Snippet
-        The part of the document with most words of the query, and the places of these words. Without the texts of the
-        documents it is a part of the excerpt.
+        The part of the document with the most words of the query, and the positions of these words. Without the texts
+        of the documents it is a part of the excerpt.
     n_duplicates : int
-        Number of other documents that are near-duplicates of it and are not listed themselves.
+        Number of other documents that are near-duplicates of this one and are not listed themselves.
     """
 
     rank: int
@@ -87,7 +87,7 @@ class Hit:
 
     @cached_property
     def snippet(self) -> Snippet:
-        """The part of the document with most words of the query, and the places of these words."""
+        """The part of the document with the most words of the query, and the positions of these words."""
         return self._find(self.row)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -119,12 +119,12 @@ class Hit:
             "snippet": {"text": self.snippet.text, "marks": [list(mark) for mark in self.snippet.marks]},
             "words": [
                 {
-                    "word": found.word,
-                    "weight": found.weight,
-                    "in_query": found.in_query,
-                    "in_document": found.in_document,
+                    "word": score.word,
+                    "weight": score.weight,
+                    "in_query": score.in_query,
+                    "in_document": score.in_document,
                 }
-                for found in self.words[:n_words]
+                for score in self.words[:n_words]
             ],
         }
 
@@ -183,7 +183,7 @@ def in_memory(name: str, dtype: Any, size: int) -> Array:
 
 
 def in_files(folder: Path) -> Allocate:
-    """Return a function that allocates arrays which are mapped from new files in a folder."""
+    """Return a function that allocates arrays as memory maps of new files in a folder."""
     numbers = count()
 
     def allocate(name: str, dtype: Any, size: int) -> Array:
@@ -212,7 +212,7 @@ class SparseRows:
     data: Any
     shape: tuple[int, int]
     path: str = ""
-    """Name of the file, if the arrays are in a file. Then each row is checked when it is used."""
+    """Name of the file, if the arrays are in a file. In this case each row is checked when it is used."""
 
     @classmethod
     def of(cls, matrix: Any) -> SparseRows:
@@ -233,11 +233,11 @@ class SparseRows:
             place += part.nnz
         return cls(indptr, indices, data, (n_rows, n_columns))
 
-    def row(self, number: int) -> SparseRow:
-        """Return one row, with values in float64."""
-        start, end = self.indptr[number : number + 2].tolist()
+    def row(self, i: int) -> SparseRow:
+        """Return row i, with values in float64."""
+        start, end = self.indptr[i : i + 2].tolist()
         if self.path and not 0 <= start <= end <= len(self.indices):
-            raise self._damage("a row is outside of its arrays")
+            raise self._damage("a row is outside the arrays")
         indices = self.indices[start:end]
         if self.path and not _are_columns(indices, self.shape[1]):
             raise self._damage("the columns of a row do not increase")
@@ -253,7 +253,7 @@ class SparseRows:
         return SparseRows(indptr, indices, data.astype(np.float64, copy=False), self.shape)
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield some rows after the other as CSR arrays of scipy in memory, with the rows that they are."""
+        """Yield consecutive blocks of rows: the slice of the rows, and a CSR array of scipy in memory."""
         import scipy.sparse as sp
 
         starts, n_rows, first = self.indptr[:], self.shape[0], 0
@@ -286,7 +286,7 @@ def _are_columns(indices: Array, size: int) -> bool:
 
 
 def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:
-    """Return some of several queries, without a copy."""
+    """Return the queries from `start` up to `stop`, without a copy."""
     indptr = queries.indptr[start : stop + 1]
     part = slice(indptr[0], indptr[-1])
     shape = (stop - start, queries.shape[1])
@@ -294,14 +294,14 @@ def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:
 
 
 def query_counts(queries: Any, vectorizer: Any, n_words: int) -> SparseRows:
-    """Return counts (queries x words) of one text, of several texts, or of counts."""
+    """Return the counts (queries x words) of one text or several texts. Counts that are given are checked."""
     if isinstance(queries, str):
         queries = [queries]
     if isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries):
         if not queries:
             return SparseRows(np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0), (0, n_words))
         queries = vectorizer.transform(queries)
-    if isinstance(queries, SparseCounts):  # counted by WordRules, which need no check
+    if isinstance(queries, SparseCounts):  # counted by WordRules, so they need no check
         check_columns("A query", queries.n_words, n_words)
         values = queries.values.astype(np.float64, copy=False)
         return SparseRows(queries.indptr, queries.indices, values, (queries.n_docs, n_words))
@@ -316,7 +316,7 @@ def used_columns(queries: Any) -> tuple[Array, SparseRows]:
 
 
 def times_dense(queries: Any, matrix: Any) -> Floats:
-    """Return the product of queries (queries x words) with a matrix (words x K), of which it reads the needed rows."""
+    """Return the product of queries (queries x words) and a matrix (words x K), reading only the rows it needs."""
     products = np.zeros((queries.shape[0], matrix.shape[1]))
     for i in range(queries.shape[0]):
         start, end = queries.indptr[i : i + 2]
@@ -351,28 +351,28 @@ def merge_word_scores(
     ]
 
 
-def distinct(numbers: Array) -> tuple[Array, Array]:
-    """Return the distinct numbers, sorted, and the place of each number among them.
+def distinct(values: Array) -> tuple[Array, Array]:
+    """Return the sorted distinct values, and the index of each value among them.
 
     numpy.unique does the same, but it imports numpy.ma, which takes longer than a search.
     """
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    is_new = np.ones(len(numbers), dtype=bool)
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    is_new = np.ones(len(values), dtype=bool)
     is_new[1:] = ordered[1:] != ordered[:-1]
-    places = np.empty(len(numbers), dtype=np.int64)
-    places[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], places
+    positions = np.empty(len(values), dtype=np.int64)
+    positions[order] = np.cumsum(is_new) - 1
+    return ordered[is_new], positions
 
 
 def _are_among(words: Array, others: Array) -> Array:
-    """Return which words, which are sorted and distinct, are among others."""
-    found = np.zeros(len(words), dtype=bool)
-    places = np.searchsorted(words, others)
-    inside = places < len(words)
-    places = places[inside]
-    found[places[words[places] == others[inside]]] = True
-    return found
+    """Return a mask of the words that are among `others`. The words are sorted and distinct."""
+    mask = np.zeros(len(words), dtype=bool)
+    positions = np.searchsorted(words, others)
+    inside = positions < len(words)
+    positions = positions[inside]
+    mask[positions[words[positions] == others[inside]]] = True
+    return mask
 
 
 def _stored(value: Any, row: int) -> Any:

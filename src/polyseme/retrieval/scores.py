@@ -3,26 +3,27 @@
 Notation: x_dw are the counts of the corpus, n_d the length of document d, q_w the counts of the query, N the number of
 documents, and df_w the number of documents that contain word w.
 
-Term scores (`TermScores`) come from common words:
+Term scores (`TermScores`) come from the words that the query and the document share:
 
     tf      cos(q, x_d)
     tfidf   cos(q idf, x_d idf) with idf_w = log((1 + N) / (1 + df_w)) + 1, as scikit-learn's TfidfTransformer
     bm25    sum_w q_w log(1 + (N - df_w + 1/2) / (df_w + 1/2)) x_dw / (x_dw + k1 (1 - b + b n_d / mean n))
 
-BM25 is that of Lucene, whose idf is never negative. Each score is the product of a weighted query with a words x
-documents matrix, times a number for each document, so the contributions of the words add up to the score.
+BM25 is the variant of Lucene, whose idf is never negative. Each score is the product of a weighted query and a words x
+documents matrix, times a factor for each document, so the contributions of the words add up to the score.
 
-Latent scores do not need a common word:
+Latent scores do not need a shared word:
 
     PLSI-Q (`TopicSpace`)      cos(P(z|q), P(z|d)), with the query folded in by likelihood at the temperature of the
-                               fit; the mean of several models
+                               fit; the mean if there are several models
     LSI (`SingularSpace`)      cos(q V, x_d V), with V the leading right singular vectors of the weighted counts
 
-P(z|q) is a sum over the words of the query, sum_w (q_w / |q|) P(z|q,w), and P(z|d) one over those of the document; q V
-and x_d V are sums as well. To explain a score, one half is distributed over the words of the query and one half over
-the words of the document. So words that only one of the two contains have a contribution.
+P(z|q) is a sum over the words of the query, sum_w (q_w / |q|) P(z|q,w) with |q| = sum_w q_w, and P(z|d) is such a sum
+over the words of the document; q V and x_d V are sums over words as well. To explain a score, one half is distributed
+over the words of the query and one half over the words of the document. Words that only one of the two contains
+therefore have a contribution, too.
 
-PLSI-U (`SmoothedScores`) is term matching with documents that a model has smoothed:
+PLSI-U (`SmoothedScores`) is term matching with documents that are smoothed by a model:
 
     P(w|d) = lambda x_dw / n_d + (1 - lambda) sum_z P(z|d) P(w|z),      score = cos(q g, P(.|d) g)
 
@@ -38,12 +39,12 @@ The other methods combine a latent and a term score as Hofmann (1999) does:
 
     score = (1 - term_weight) latent + term_weight term
 
-bm25 has no upper bound, so it is first divided by its largest value for the query. Hofmann's choices are the numbers of
-topics 32, 48, 64, 80 and 128 with equal weights, and term_weight = 1/2. The temperature and the end of a fit are chosen
-with held-out tokens of the corpus. Nothing is tuned on queries.
+bm25 has no upper bound, so it is first divided by its largest value for the query. Hofmann uses models with 32, 48, 64,
+80 and 128 topics, which have equal weights, and term_weight = 1/2. Held-out tokens of the corpus determine the
+temperature of a fit and when it stops. Nothing is tuned on queries.
 
-The arrays of a stored index are in a mapped file. They are read by rows or as a whole (`array[words]`, `array[:]`),
-which checks what is read. Estimators and scipy are imported by the functions that fit models, not by a search.
+The arrays of a stored index are in a mapped file. They are read by rows (`array[words]`) or completely (`array[:]`),
+and each access checks what it reads. Only functions that fit models import estimators and scipy; a search does not.
 
 References
 ----------
@@ -92,8 +93,8 @@ SIZES = (32, 48, 64, 80, 128)
 """Hofmann's numbers of topics."""
 
 _NUMBERS_AT_ONCE = 1 << 22
-_LEAST_SHARE = 8
-"""Scores of all documents are computed if more than one of this many documents is wanted."""
+_DOCUMENTS_PER_HIT = 8
+"""LSI finds the best documents by codes if the index has more documents per hit than this, else by all scores."""
 _LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
 _REQUIRED_CALLS = {"lsi": "fit_lsi()", "model": "set_model(model)", "average": "fit_models()"}
 """The call that adds each latent space to an index."""
@@ -123,7 +124,7 @@ class MethodSettings:
 
     @property
     def from_vectors(self) -> bool:
-        """Whether the score is a product of vectors of LSI alone, so that the best documents are found by codes."""
+        """Whether the score is only a product of LSI vectors, so that the best documents can be found by codes."""
         return self.latent == "lsi" and self.term_weight == 0
 
 
@@ -159,7 +160,7 @@ class Scoring:
     """Term scores of a corpus, and its latent spaces. A space is None until it is fitted."""
 
     def __init__(self, counts: SparseRows | None, terms: TermScores) -> None:
-        """Construct the scoring. Counts that are None are made from the posting lists when they are needed."""
+        """Construct the scoring. If `counts` is None, they are made from the posting lists when they are needed."""
         self.terms = terms
         self._counts = counts
         self.lsi: SingularSpace | None = None
@@ -204,9 +205,9 @@ class Scoring:
         k : int
             Number of documents.
         allowed : array of bool, default=None
-            The documents that may be found. None allows all.
+            Documents that may be returned. None allows all.
         document : int, default=None
-            The document that the only query is, if it is one.
+            Row of the document that is the only query. None if the queries are texts.
         """
         if method.from_lists:
             space = self.model if method.combined else None
@@ -216,7 +217,7 @@ class Scoring:
                 query = self.terms.query_words(queries, i)
                 yield rank_combined(self.terms.postings, query, feedback, k, allowed, topics)
             return
-        if method.from_vectors and _LEAST_SHARE * k < self.terms.postings.n_docs:
+        if method.from_vectors and _DOCUMENTS_PER_HIT * k < self.terms.postings.n_docs:
             space = self._space("lsi")
             for vector in space.query_vectors(queries):
                 rows, scores = space.nearest(vector, k, allowed)
@@ -234,11 +235,11 @@ class Scoring:
             n_docs = self.terms.postings.n_docs
             shape = (queries.shape[0], n_docs)
             names = ("latent", "term") if method.combined and self.model is not None else ("term",)
-            found: dict[str, Floats] = {name: np.zeros(shape) for name in names}
+            parts: dict[str, Floats] = {name: np.zeros(shape) for name in names}
             for i, ranking in enumerate(self.rank(queries, method, n_docs)):
                 for name, values in ranking.parts.items():
-                    found[name][i, ranking.rows] = values
-            return found
+                    parts[name][i, ranking.rows] = values
+            return parts
         if method.latent is None:
             return {"term": self.terms.scores(queries, method.term)}
         weight = method.term_weight
@@ -256,8 +257,8 @@ class Scoring:
     ) -> Callable[[int], list[tuple[Array, Array]]]:
         """Return a function from a document to pairs (words, weights) whose weights add up to the score.
 
-        A word may occur several times. What depends on the query only is computed once, here. The documents are those
-        of the ranking.
+        A word may occur in several pairs. This method computes everything that depends only on the query. The returned
+        function accepts documents of the ranking.
         """
         weight = method.term_weight
         if method.combined:
@@ -271,23 +272,23 @@ class Scoring:
             scale = weight / float(_term_scale(self.terms.scores(query, method.term), method.term)[0, 0])
 
         def explain(document: int) -> list[tuple[Array, Array]]:
-            found, row = [], self.counts.row(document)
+            pairs, row = [], self.counts.row(document)
             if latent is not None:
                 words, weights = latent(row, document)
-                found.append((words, (1 - weight) * weights))
+                pairs.append((words, (1 - weight) * weights))
             if weight > 0:
                 words, weights = self.terms.word_parts(query, row, document, method.term)
-                found.append((words, scale * weights))
-            return found
+                pairs.append((words, scale * weights))
+            return pairs
 
         return explain
 
     def _combined_explainer(self, query: Any, ranking: Ranking) -> Callable[[int], list[tuple[Array, Array]]]:
         """Return the explainer of "bm25+topics".
 
-        A word that the document contains has its summand of the term part. One half of the latent part is distributed
-        over the missing words of the query by i_w, and one half over the words of the document by their shares in
-        P(z|d).
+        The weight of a query word that the document contains is its summand in the term part. One half of the latent
+        part is distributed over the query words that the document lacks, in proportion to i_w, and one half over the
+        words of the document, in proportion to their shares in P(z|d).
         """
         latent_parts = ranking.parts.get("latent", np.zeros(len(ranking.rows)))
         latent_of = dict(zip(ranking.rows.tolist(), latent_parts.tolist(), strict=True))
@@ -311,7 +312,7 @@ class Scoring:
         return explain
 
     def supports(self, method: MethodSettings) -> bool:
-        """Return whether the latent space of a method is there, or the method works without it."""
+        """Return whether the index has the latent space of a method, or the method works without it."""
         return method.latent is None or method.combined or self._spaces()[method.latent] is not None
 
     def _spaces(self) -> dict[str, Any]:
@@ -332,24 +333,24 @@ class Scoring:
         return self._smoothed[weighting]
 
     def is_ready(self, method: MethodSettings) -> bool:
-        """Return whether a search has everything that does not depend on the query."""
+        """Return whether everything that a search needs, apart from the query, has been computed."""
         return self.supports(method) and (not method.smoothed or self.has_squares(method.term))
 
     def has_squares(self, weighting: str) -> bool:
-        """Return whether the numbers of `smoothed_squares` are known."""
+        """Return whether the result of `smoothed_squares` for the model is known."""
         return weighting in self._smoothed
 
     def squares(self, weighting: str) -> Floats:
-        """Return the numbers of `smoothed_squares` for the model."""
+        """Return the result of `smoothed_squares` for the model."""
         return np.asarray(self._smoothed_scores(weighting).squares[:])
 
     def set_squares(self, weighting: str, squares: Any) -> None:
-        """Set the numbers of `smoothed_squares` for the model, which an index file contains."""
+        """Set the result of `smoothed_squares` for the model, for example from an index file."""
         self._smoothed[weighting] = SmoothedScores(self.terms, self._space("model"), weighting, squares)
 
 
 class TermScores:
-    """Term scores from posting lists, so that a query reads only the lists of its words."""
+    """Term scores, computed from posting lists, so that a query reads only the lists of its words."""
 
     def __init__(self, postings: Postings, totals: Any, lengths: dict[str, Any] | None = None) -> None:
         self.postings = postings
@@ -360,7 +361,7 @@ class TermScores:
 
     @cached_property
     def frequencies(self) -> Array:
-        """df_w."""
+        """df_w, the number of documents that contain each word."""
         return self.postings.frequencies()
 
     @cached_property
@@ -393,9 +394,9 @@ class TermScores:
             self._lengths[weighting] = np.sqrt(squares)
         return np.asarray(self._lengths[weighting][:])
 
-    def query_words(self, queries: Any, number: int) -> QueryWords:
-        """Return the words of one of several queries."""
-        start, end = queries.indptr[number : number + 2].tolist()
+    def query_words(self, queries: Any, i: int) -> QueryWords:
+        """Return the words of query i."""
+        start, end = queries.indptr[i : i + 2].tolist()
         words = np.asarray(queries.indices[start:end], dtype=np.int32)
         return QueryWords(self.rarity, words, queries.data[start:end])
 
@@ -415,11 +416,11 @@ class TermScores:
         return words, weights * x / (x + self._penalty[document]), weights
 
     def counted(self, queries: Any, weights: Floats) -> Floats:
-        """Return the products of queries, with these values, and counts (queries x documents)."""
+        """Return the products of the queries, with `weights` as their values, and the counts (queries x documents)."""
         return self._products(queries, weights, "tf")
 
     def word_parts(self, query: Any, row: SparseRow, document: int, weighting: str) -> tuple[Array, Floats]:
-        """Return the words of the query and their contributions to the score of a document with these counts."""
+        """Return the words of the query and their contributions to the score of a document, whose counts are `row`."""
         words = query.indices
         values = _values_of(row, words)
         if weighting == "bm25":
@@ -429,7 +430,7 @@ class TermScores:
     def word_weights(self, words: Array, weighting: str) -> Floats:
         """Return the factors of the counts in the vector space of `weighting`: 1 for tf, idf for tfidf."""
         if weighting not in _LSA_WEIGHTS:
-            raise InputError(f"The weights of words are {', '.join(map(repr, _LSA_WEIGHTS))}, got {weighting!r}.")
+            raise InputError(f"weighting must be one of {', '.join(map(repr, _LSA_WEIGHTS))}, got {weighting!r}.")
         return np.asarray(self.idf[words]) if weighting == "tfidf" else np.ones(len(words))
 
     @cached_property
@@ -438,7 +439,7 @@ class TermScores:
         return penalties(self.totals[:])
 
     def _scale(self, weighting: str) -> Floats:
-        """Return the factors of the documents."""
+        """Return the factor of each document in its score."""
         if weighting not in self._scales:
             bm25 = weighting == "bm25"
             self._scales[weighting] = np.ones(self.postings.n_docs) if bm25 else _inverse(self.lengths(weighting))
@@ -455,7 +456,7 @@ class TermScores:
         return np.asarray(queries.data * weights**2 * np.repeat(_inverse(np.sqrt(norms)), np.diff(queries.indptr)))
 
     def _list(self, word: int, weighting: str) -> SparseRow:
-        """Return the documents of a word and its weights in them: counts, or those of bm25."""
+        """Return the documents that contain a word, and its weights in them: counts, or the summands of bm25."""
         documents, x = self.postings.row(word)
         if weighting == "bm25":
             x = self.rarity[word] * x / (x + self._penalty[documents])
@@ -475,7 +476,7 @@ class TermScores:
 
 @dataclass(frozen=True)
 class TopicSpace:
-    """Topics of one or more models of a corpus; the K columns of each model follow those of the one before."""
+    """Topics of one or more models of a corpus. The columns of the models are side by side."""
 
     topic_word: Array
     """P(w|z) (words x sum of K, float32)."""
@@ -520,7 +521,11 @@ class TopicSpace:
             np.concatenate([np.asarray(model.topic_weights, dtype=np.float64) for model in models]),
             tuple(0.0 if background is None else background.share for background in backgrounds),
             np.stack(
-                [np.zeros(n_words) if found is None else found.word_probabilities for found in backgrounds], axis=1
+                [
+                    np.zeros(n_words) if background is None else background.word_probabilities
+                    for background in backgrounds
+                ],
+                axis=1,
             ).astype(np.float32),
         )
 
@@ -587,7 +592,7 @@ class TopicSpace:
         return explain
 
     def weights_of(self, document: int) -> Array:
-        """Return P(z|d) of each model, which adds up to one."""
+        """Return P(z|d) of each model, scaled to add up to one."""
         row = np.array(self.documents[document])
         for block in self.blocks:
             row[block] /= max(row[block].sum(), np.finfo(np.float32).tiny)
@@ -601,8 +606,8 @@ class TopicSpace:
     def word_shares(self, row: Any, weights: Array) -> Array:
         """Return the share of each word of a row in the weight of each topic (words x sum of K).
 
-        It is n_w P(z|w) / sum_w n_w P(z|w), where P(z|w) is proportional to (P(z) P(w|z))^beta with the topic weights
-        of the row, next to a background if there is one. Columns add up to one.
+        The share is n_w P(z|w) / sum_w n_w P(z|w), where n_w are the counts of the row, and P(z|w) is proportional to
+        (P(z) P(w|z))^beta with `weights` as P(z). A background is one more topic in P(z|w). Columns add up to one.
         """
         shares = self.topic_word[row.indices]
         backgrounds = self.background_word[row.indices].T
@@ -642,13 +647,13 @@ class SingularSpace:
 
         lsa = LSA(n_components, weights=_LSA_WEIGHTS[weighting], dtype="float64").fit(counts)
         basis = np.ascontiguousarray(lsa.components_.T) * lsa.word_weights_[:, np.newaxis]
-        # rounding leaves tiny numbers for words that do not occur
+        # rounding leaves tiny values for words that do not occur
         basis[np.bincount(counts.indices, minlength=counts.shape[1]) == 0] = 0
         return cls.of_vectors(basis, lsa.doc_vectors_, weighting)
 
     @classmethod
     def of_vectors(cls, basis: Floats, documents: Floats, weighting: str) -> SingularSpace:
-        """Construct the space of x_d V (documents x K)."""
+        """Construct the space from the vectors x_d V of the documents (documents x K)."""
         lengths = np.sqrt(np.einsum("ik,ik->i", documents, documents))
         return cls(basis, np.ascontiguousarray(_normalize_rows(documents).T, dtype=np.float32), lengths, weighting)
 
@@ -667,7 +672,7 @@ class SingularSpace:
             return np.asarray(self.query_vectors(queries) @ self.units[:])
 
     def nearest(self, vector: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
-        """Return the k documents with the largest positive scores for a query vector, and these (float32)."""
+        """Return the k documents with the largest positive scores for a query vector, and their scores (float32)."""
         return self._codes.nearest(self.units[:], vector, k, allowed)
 
     @cached_property
@@ -682,9 +687,9 @@ class SingularSpace:
         length = max(float(np.linalg.norm(vector)), tiny)
 
         def explain(row: SparseRow, document: int) -> tuple[Array, Array]:
-            own = max(float(self.lengths[document]), tiny)
+            document_length = max(float(self.lengths[document]), tiny)
             along_query = query.data * (self.basis[query.indices] @ self.units[:, document])
-            along_document = row.data * (self.basis[row.indices] @ vector) / own
+            along_document = row.data * (self.basis[row.indices] @ vector) / document_length
             words = np.concatenate([query.indices, row.indices])
             return words, np.concatenate([along_query, along_document]) / (2 * length)
 
@@ -720,8 +725,8 @@ class SmoothedScores:
         """Return the words of the query and their contributions, whether the document contains them or not."""
         words = query.indices
         smoothed = self.space.topic_word[words] @ self._doc_topic[document]
-        own = _values_of(row, words) / max(self.terms.totals[document], 1)
-        mixed = (1 - term_weight) * smoothed + term_weight * own
+        observed = _values_of(row, words) / max(self.terms.totals[document], 1)
+        mixed = (1 - term_weight) * smoothed + term_weight * observed
         return words, self._scales(term_weight)[document] * self._query_weights(query) * mixed
 
     def _scales(self, term_weight: float) -> Floats:
@@ -738,23 +743,23 @@ class SmoothedScores:
 
 def smoothed_squares(terms: TermScores, space: TopicSpace, counts: SparseRows, weighting: str) -> Floats:
     """Return a, b and c of the squared lengths of smoothed documents (3 x documents)."""
-    doc_topic, filled = _doc_topic(space), np.maximum(terms.totals[:], 1)
+    doc_topic, totals = _doc_topic(space), np.maximum(terms.totals[:], 1)
     squared = (terms.word_weights(np.arange(counts.shape[1]), weighting) ** 2)[:, np.newaxis]
     topic_word = np.asarray(space.topic_word[:], dtype=np.float64)
     with single_threaded_blas():
         gram = topic_word.T @ (squared * topic_word)
         c = np.einsum("dk,dk->d", doc_topic @ gram, doc_topic, dtype=np.float64)
-    weighted, b = squared * topic_word, np.zeros(len(filled))
+    weighted, b = squared * topic_word, np.zeros(len(totals))
     for rows, block in counts.blocks():
-        b[rows] = np.einsum("dk,dk->d", np.asarray(block @ weighted), doc_topic[rows]) / filled[rows]
-    a = (terms.lengths(weighting) / filled) ** 2
+        b[rows] = np.einsum("dk,dk->d", np.asarray(block @ weighted), doc_topic[rows]) / totals[rows]
+    a = (terms.lengths(weighting) / totals) ** 2
     return np.stack([a, b, c])
 
 
 def topic_space(
     model: Any, counts: SparseRows, doc_topic: Any, *, n_jobs: int | None, allocate: Allocate = in_memory
 ) -> TopicSpace:
-    """Return the space of a fitted model. The documents are folded in once if `doc_topic`, their P(z|d), is None."""
+    """Return the space of a fitted model. If `doc_topic`, P(z|d) of the documents, is None, fold in the documents."""
     from polyseme.core.shard import sparse_counts
     from polyseme.metrics.words import fitted_topics
 
@@ -767,16 +772,16 @@ def topic_space(
     (n_docs, n_words), dtype = counts.shape, fitted.topic_word.dtype
     if fitted.topic_word.shape[1] != n_words:
         raise InputError(
-            f"The model knows {fitted.topic_word.shape[1]} words, but the index has {n_words}: "
+            f"The model has {fitted.topic_word.shape[1]} words, but the index has {n_words}: "
             "both must come from the same vocabulary."
         )
     if doc_topic is None:
         n_threads = effective_threads(check_n_jobs(n_jobs))
-        found = np.empty((n_docs, fitted.n_topics), dtype=dtype)
+        folded = np.empty((n_docs, fitted.n_topics), dtype=dtype)
         for rows, block in counts.blocks():
             check_range("Every count", block.data, dtype)
-            found[rows] = fitted.fold_in(sparse_counts(block, dtype), n_threads=n_threads).doc_topic
-        return TopicSpace.of([fitted], [found], counts, allocate)
+            folded[rows] = fitted.fold_in(sparse_counts(block, dtype), n_threads=n_threads).doc_topic
+        return TopicSpace.of([fitted], [folded], counts, allocate)
     weights = np.asanyarray(doc_topic)
     if weights.shape != (n_docs, fitted.n_topics):
         raise InputError(
@@ -784,19 +789,19 @@ def topic_space(
             f"{fitted.n_topics} topics, got the shape {weights.shape}."
         )
     if weights.dtype.kind not in "fiu" or (weights.size and not (weights.min() >= 0 and weights.max() < np.inf)):
-        raise InputError("doc_topic must be finite numbers of at least 0: P(z|d) of each document.")
+        raise InputError("doc_topic must contain P(z|d) of each document: finite numbers of at least 0.")
     return TopicSpace.of([fitted], [weights], counts, allocate)
 
 
 def fit_topic_space(
     counts: Any, sizes: Sequence[int], *, random_state: int, n_jobs: int | None, verbose: int
 ) -> TopicSpace:
-    """Fit a model for each number of topics, by tempered EM with held-out tokens."""
+    """Fit a model for each number of topics, by tempered EM with held-out tokens, and return their space."""
     from polyseme.estimators import PLSA
     from polyseme.solvers import HeldOutTempered
 
     if not sizes:
-        raise InputError("n_components must name at least one number of topics.")
+        raise InputError("n_components must contain at least one number of topics.")
     checked = [check_integer("n_components", size, least=1) for size in sizes]
     models = [
         PLSA(
@@ -817,17 +822,17 @@ def _doc_topic(space: TopicSpace) -> Array:
 def _values_of(row: SparseRow, words: Array) -> Floats:
     """Return the values of some words in a row; 0 for words that it does not contain."""
     values = np.zeros(len(words))
-    places = np.searchsorted(row.indices, words)
-    inside = np.flatnonzero(places < len(row.indices))
-    found = inside[row.indices[places[inside]] == words[inside]]
-    values[found] = row.data[places[found]]
+    positions = np.searchsorted(row.indices, words)
+    inside = np.flatnonzero(positions < len(row.indices))
+    present = inside[row.indices[positions[inside]] == words[inside]]
+    values[present] = row.data[positions[present]]
     return values
 
 
 def _sums_by_row(rows: Any, values: Floats) -> Floats:
     """Return the sums of values, one for each entry, over the rows of a sparse matrix."""
-    numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.asarray(np.bincount(numbers, values, minlength=rows.shape[0]), dtype=np.float64)
+    row_indices = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.asarray(np.bincount(row_indices, values, minlength=rows.shape[0]), dtype=np.float64)
 
 
 def _inverse(lengths: Floats) -> Floats:
@@ -842,7 +847,7 @@ def _normalize_rows(rows: Array) -> Array:
 
 
 def _fold_in(counts: SparseCounts, topic_word: Array, beta: float, share: float, background: Array) -> Array:
-    """Return P(z|q) of the rows; topic_word and background have P(w|z) and P(w|B) of their words only.
+    """Return P(z|q) of the rows. `topic_word` and `background` have P(w|z) and P(w|B) only for words of the rows.
 
     The kernel needs the total probability of all other words by topic, so one more row is added for them.
     """

@@ -73,7 +73,7 @@ class SenseIndices(NamedTuple):
 
 
 def word_documents(space: TopicSpace, counts: SparseRows) -> WordAmounts:
-    """Return the expected number of documents by topic and word in a space of one model, which ranks words."""
+    """Return the expected number of documents by topic and word in a space of one model, to rank words."""
     share, topic_word = space.background_shares[0], np.ascontiguousarray(space.topic_word[:].T)
     background = Background(share, space.background_word[:, 0].astype(np.float64)) if share > 0 else None
     total: DocumentSums | None = None
@@ -109,14 +109,14 @@ def find_senses(
     shown = shown_words(amounts, n_words + 1)
     documents, x = postings.row(word)
     tokens = x[:, np.newaxis] * _posteriors(space, word, documents)
-    found = []
+    senses = []
     for topic in np.argsort(-shares, kind="stable"):
         if shares[topic] < least or shares[topic] == 0:
             break
         words = np.array([w for w in shown[topic] if w != word and amounts.topic_word[topic, w] > 0][:n_words], int)
         examples = documents[best_rows(tokens[:, topic], n_documents)] if n_documents else documents[:0]
-        found.append(SenseIndices(int(topic), float(shares[topic]), words, examples))
-    return found
+        senses.append(SenseIndices(int(topic), float(shares[topic]), words, examples))
+    return senses
 
 
 def find_related_words(space: TopicSpace, word: int, word_totals: Floats, k: int) -> tuple[Array, Floats]:
@@ -134,13 +134,13 @@ def topic_shares(space: TopicSpace, word: int) -> Floats:
 
 
 def topic_tokens(space: TopicSpace, totals: Floats, topic: int) -> Floats:
-    """Return n_d P(z|d), the expected number of tokens of a topic in each document, from the numbers n_d."""
+    """Return n_d P(z|d), the expected number of tokens of a topic in each document, from the lengths n_d."""
     documents = space.documents[:]
     return np.asarray(totals * documents[:, topic] / np.maximum(documents.sum(axis=1), np.finfo(np.float32).tiny))
 
 
 def word_topic_tokens(space: TopicSpace, row: SparseRow, document: int) -> Floats:
-    """Return n P(z|d,w), the expected number of tokens of a document by word and topic (words x K)."""
+    """Return x_dw P(z|d,w), the expected number of tokens of a document by word and topic (words x K)."""
     weights = space.weights_of(document).astype(np.float64)
     joint = (space.topic_word[row.indices] * weights) ** space.temperatures[0]
     return row.data[:, np.newaxis] * joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)

@@ -1,11 +1,11 @@
-"""Where a query is in a text: exact phrases, and snippets with the matched words.
+"""Matches of a query in a text: exact phrases, and snippets with the matched words.
 
-A query may contain phrases in quotation marks. A text has a phrase if it contains it as written, apart from upper and
-lower case, white space and the kind of apostrophe, and not inside of a longer word.
+A query may contain phrases in quotation marks. A text matches a phrase if it contains the phrase as written and not
+inside a longer word. Upper and lower case, white space and the kind of apostrophe are ignored.
 
-A snippet is the part of a text with most of the words of the query. A word of the text is marked if it has the same
-stem as a word of the query (the same form, if words are not stemmed): these are the forms that were counted as one
-word. Texts are in Unicode's composed form (NFC), with single spaces.
+A snippet is the part of a text with the most words of the query. A word of the text is marked if it has the same stem
+as a word of the query (the same form, if words are not stemmed): these are the forms that were counted as one word.
+Texts are in Unicode's composed form (NFC), with single spaces.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from polyseme.errors import InputError
 from polyseme.text.words import WordRules
 
 WIDTH = 240
-"""Characters of a snippet."""
+"""Length of a snippet in characters."""
 _MOST_CHARACTERS = 1 << 20
-"""Characters of a text in which a snippet is looked for."""
+"""Number of characters of a text that are searched for a snippet."""
 _QUOTES = re.compile("[\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02]")
 _APOSTROPHES = "'\u2019\u02bc\uff07"
 _WITHOUT_SPACES = re.compile(
@@ -38,7 +38,7 @@ _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f][)\"'\u2019\u201d]* ")
 
 @dataclass(frozen=True)
 class Snippet:
-    """Part of a text with the places of the words that a query matched.
+    """Part of a text with the positions of the words that a query matched.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def parse_query(query: Any) -> QueryText:
 
 
 def phrase_pattern(phrase: str) -> re.Pattern[str]:
-    """Return the regular expression that finds a phrase in a text of `plain_text`."""
+    """Return the regular expression that finds a phrase in the output of `plain_text`, with straight apostrophes."""
     words = _straight(plain_text(phrase)).split(" ")
     before = "" if _WITHOUT_SPACES.match(words[0][0]) or not _is_in_word(words[0][0]) else r"(?<!\w)"
     after = "" if _WITHOUT_SPACES.match(words[-1][-1]) or not _is_in_word(words[-1][-1]) else r"(?!\w|'\w)"
@@ -96,11 +96,11 @@ def plain_text(text: str) -> str:
 
 
 class QueryFinder:
-    """Finds the words and phrases of a query in texts.
+    """Finder of the words and phrases of a query in texts.
 
-    words : texts whose words are looked for.
-    phrases : phrases, which are found as a whole.
-    vectorizer : what counts queries, a WordRules or any object with a method transform.
+    words : texts whose words are searched for.
+    phrases : exact phrases.
+    vectorizer : WordRules, or any object with a method transform, which counts queries.
     """
 
     def __init__(self, words: Sequence[str], phrases: Sequence[str], vectorizer: Any) -> None:
@@ -114,7 +114,7 @@ class QueryFinder:
         return all(pattern.search(straight) for pattern in self._patterns)
 
     def snippet(self, text: str, width: int = WIDTH) -> Snippet:
-        """Return the part of a text, of about `width` characters, with most words of the query."""
+        """Return the part of a text, of about `width` characters, with the most words of the query."""
         text = plain_text(text[:_MOST_CHARACTERS])
         marks = self._marks(text)
         start, end = _window(text, marks, width)
@@ -127,28 +127,28 @@ class QueryFinder:
         return Snippet(f"{before}{shown}{after}", _joined(inside))
 
     def _marks(self, text: str) -> list[_Mark]:
-        """Return the places of the words and phrases of the query in a text on one line, sorted."""
+        """Return the positions of the words and phrases of the query in a text on one line, sorted."""
         straight = _straight(text)
         marks = [
-            _Mark(*found.span(), ("phrase", number))
-            for number, pattern in enumerate(self._patterns)
-            for found in pattern.finditer(straight)
+            _Mark(*match.span(), ("phrase", i))
+            for i, pattern in enumerate(self._patterns)
+            for match in pattern.finditer(straight)
         ]
         pieces = list(_PIECE.finditer(text))
         distinct = list(dict.fromkeys(piece[0] for piece in pieces))
-        found = {
-            piece: self._places(piece)
+        marks_of = {
+            piece: self._piece_marks(piece)
             for piece, keys in zip(distinct, self._word_keys(distinct), strict=True)
             if not self._keys.isdisjoint(keys)
         }
         for piece in pieces:
             marks += [
-                _Mark(piece.start() + start, piece.start() + end, key) for start, end, key in found.get(piece[0], ())
+                _Mark(piece.start() + start, piece.start() + end, key) for start, end, key in marks_of.get(piece[0], ())
             ]
         return sorted(marks, key=lambda mark: mark[:2])
 
-    def _places(self, piece: str) -> list[_Mark]:
-        """Return the places of the words of the query in a piece without spaces that has at least one of them."""
+    def _piece_marks(self, piece: str) -> list[_Mark]:
+        """Return the positions of the words of the query in a piece without spaces that contains at least one."""
         marks = []
         parts = list(_PART.finditer(piece))
         for part, keys in zip(parts, self._word_keys([part[0] for part in parts]), strict=True):
@@ -158,7 +158,7 @@ class QueryFinder:
         lowered = piece.lower()
         if not marks and _WITHOUT_SPACES.search(piece) and len(lowered) == len(piece):
             texts = [key for key in self._keys if isinstance(key, str) and key in lowered]
-            marks = [_Mark(*found.span(), key) for key in texts for found in re.finditer(re.escape(key), lowered)]
+            marks = [_Mark(*match.span(), key) for key in texts for match in re.finditer(re.escape(key), lowered)]
         if not marks:
             inner = _OUTER.sub("", piece)
             start = piece.index(inner)
@@ -166,7 +166,7 @@ class QueryFinder:
         return marks
 
     def _word_keys(self, texts: Sequence[str]) -> list[Iterable[Any]]:
-        """Return the words of each text, as something that is equal for all forms of a word."""
+        """Return the keys of the words of each text. All forms of a word have the same key."""
         if not texts:
             return []
         if isinstance(self._vectorizer, WordRules):
@@ -176,7 +176,7 @@ class QueryFinder:
 
 
 def _window(text: str, marks: Sequence[_Mark], width: int) -> tuple[int, int]:
-    """Return the start and the end of the part with most different words, then most words, then the first one."""
+    """Return the start and the end of the part with the most distinct words; of these, with the most words."""
     if len(text) <= width:
         return 0, len(text)
     if not marks:
@@ -188,18 +188,18 @@ def _window(text: str, marks: Sequence[_Mark], width: int) -> tuple[int, int]:
             inside[marks[last].key] = inside.get(marks[last].key, 0) + 1
             last += 1
         if last == first:  # a mark longer than a snippet
-            last, found = first + 1, (1, 1)
+            last, score = first + 1, (1, 1)
         else:
-            found = len(inside), last - first
+            score = len(inside), last - first
             inside[mark.key] -= 1
             if not inside[mark.key]:
                 del inside[mark.key]
-        if found > best:
-            best, chosen = found, (mark.start, min(marks[last - 1].end, mark.start + width))
+        if score > best:
+            best, chosen = score, (mark.start, min(marks[last - 1].end, mark.start + width))
     first_place, end_place = chosen
     slack = width - (end_place - first_place)
     start = max(0, first_place - slack // 2)
-    ends = [found.end() for found in _SENTENCE_END.finditer(text, start, first_place)]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, start, first_place)]
     if start <= slack // 4 and not ends:
         start = 0
     elif ends:
@@ -220,14 +220,14 @@ def _space_before(text: str, end: int, least: int) -> int:
 
 
 def _joined(marks: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return marks that do not overlap; `marks` are sorted."""
-    found: list[tuple[int, int]] = []
+    """Join overlapping marks; `marks` are sorted."""
+    joined: list[tuple[int, int]] = []
     for start, end in marks:
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         elif end > start:
-            found.append((start, end))
-    return tuple(found)
+            joined.append((start, end))
+    return tuple(joined)
 
 
 def _straight(text: str) -> str:
