@@ -139,7 +139,7 @@ def test_paired_differences_have_a_smaller_error_than_either_score():
         ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
         ({"by": "pages"}, "by must be one of 'documents', 'words', 'entries'"),
         ({"kind": "training", "n_folds": 2}, "kind must be one of 'completion', 'folded in'"),
-        ({"kind": "folded in", "by": "words"}, "kind must be 'completion' where words are held out"),
+        ({"kind": "folded in", "by": "words"}, "kind must be 'completion' with by='words'"),
         ({"smoothing": 2}, "smoothing must be a number between 0 and 1"),
         ({"unseen": "guess"}, "unseen must be 'leave out' or 'raise'"),
     ],
@@ -154,12 +154,12 @@ def test_unseen_words_are_not_scored_or_raise():
     rare = np.hstack([X + 1, np.eye(60)[:, :2]])
     found = cross_validate(PLSA(2, random_state=0), rare, n_folds=3, kind="folded in")
     assert found.scores.unseen_tokens == 2
-    with pytest.raises(InputError, match=r"tokens of words that its training documents do not have: remove rare"):
+    with pytest.raises(InputError, match=r"tokens of words that its training documents do not contain: remove rare"):
         cross_validate(PLSA(2, random_state=0), rare, n_folds=3, kind="folded in", unseen="raise")
 
 
 def test_a_fold_that_shares_no_word_with_the_others_raises():
-    with pytest.raises(InputError, match="Fold 1 shares no held-out word"):
+    with pytest.raises(InputError, match="Fold 1 has no held-out word"):
         cross_validate(PLSA(1, random_state=0), np.eye(4), n_folds=4, kind="folded in")
 
 

@@ -146,7 +146,7 @@ def test_the_reason_names_the_ends_of_the_range(six):
     assert low.reason_to_predict.endswith("3 is the largest number tried: more may be better still.")
     high = select_n_topics(six, [9, 11], folds_run=1, refine=False, n_jobs=1, reading=False)
     assert high.chosen_to_predict == 9
-    assert high.reason_to_predict.endswith("9 is the least number tried: fewer may do as well.")
+    assert high.reason_to_predict.endswith("9 is the smallest number tried: fewer may do as well.")
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_topics_of_a_fit_give_documents_the_topics_that_were_compared(six, found
 
 @pytest.mark.parametrize(("n_topics", "fit"), [(3, 0), (6, 10), (26, 0)])
 def test_topics_of_fits_that_were_not_made_are_refused(six, n_topics, fit):
-    with pytest.raises(InputError, match="give the numbers of a ReadingChoice"):
+    with pytest.raises(InputError, match="pass the numbers of a ReadingChoice"):
         reading_topics(six, n_topics, fit)
 
 
@@ -207,7 +207,7 @@ def agreements_of(means, half=0.0):
 @pytest.mark.parametrize(
     ("means", "half", "interval", "flat", "words"),
     [
-        ([0.8, 0.5, 0.3, 0.2], 0, (5, 5), False, "5 is the least number tried: fewer may agree better."),
+        ([0.8, 0.5, 0.3, 0.2], 0, (5, 5), False, "5 is the smallest number tried: fewer may agree better."),
         ([0.2, 0.3, 0.5, 0.8], 0, (10, 10), False, "10 is the largest number tried: more may be as good."),
         ([0.44, 0.43, 0.4, 0.38], 0, (6, 6), True, "The curve is flat (agreement 0.38 to 0.44 for all numbers), so"),
         ([0.3, 0.8, 0.5, 0.5], 0.3, (6, 10), True, "gives 6, the other half 10. So the number is weakly determined"),

@@ -1,13 +1,15 @@
 """Cross-validation of topic models by documents, by tokens or by masked entries.
 
 `DocumentScores` holds held-out log-probabilities by document, so that two models can be compared on the same documents.
-The mean log-probability of a token is a ratio, sum_d l_d / sum_d n_d. Its standard error comes from the residuals l_d -
-mean n_d of the documents: documents are independent, tokens of one document are not. The difference of two models on
-the same documents is such a ratio too. Its standard error is much smaller than that of either model, because a document
-that is hard to predict is hard for both.
+The mean log-probability of a token is a ratio, sum_d l_d / sum_d n_d, where document d has n_d scored tokens with the
+log-probability l_d. Its standard error comes from the residuals l_d - mean n_d of the documents: documents are
+independent, tokens of one document are not. The difference between two models on the same documents is such a ratio,
+too. Its standard error is much smaller than that of either model, because a document that is hard to predict is hard
+for both.
 
-Masked entries have weight zero in a fit (`entry_weight`), which predicts them, after Wold, S. (1978). Cross-validatory
-estimation of the number of components in factor and principal components models. Technometrics 20, 397-405.
+Masked entries have weight zero in a fit (`entry_weight`), and the fit predicts them. The method is that of Wold, S.
+(1978). Cross-validatory estimation of the number of components in factor and principal components models.
+Technometrics 20, 397-405.
 """
 
 from __future__ import annotations
@@ -97,9 +99,9 @@ def cross_validate(
     X : array-like or sparse matrix of shape (n_documents, n_words)
         Counts.
     by : {"documents", "words", "entries"}, default="documents"
-        What is held out. "documents": the documents of a fold are folded in to topics fitted without them. "words":
-        some tokens of every document, scored with weights from its other tokens. "entries": some entries of X,
-        including zeros, are masked (Wold 1978); only for plain maximum likelihood.
+        What is held out. "documents": the documents of a fold, which are folded in with topics fitted without them.
+        "words": some tokens of every document, scored with weights from its other tokens. "entries": some entries of X,
+        including zeros, which are masked (Wold 1978); only for plain maximum likelihood.
     n_folds : int, default=10
         Number of folds.
     kind : {"completion", "folded in"}, default="completion"
@@ -109,13 +111,13 @@ def cross_validate(
         Weight of the unigram in the scored probability. Without it a single zero makes the perplexity infinite. Not
         used with "folded in".
     unseen : {"leave out", "raise"}, default="leave out"
-        Words of a fold that do not occur in its training part are not scored, the same words for every model, or raise
-        InputError.
+        What to do with words of a fold that do not occur in its training part: "leave out" does not score them, for any
+        model; "raise" raises InputError.
     seed : int, default=0
         Seed of the folds.
     inference : {"posterior", "model"}, default=None
-        How completion estimates the weights of held-out documents: "posterior" under the prior that the model has
-        learned, which None prefers, or as the model's own `transform`.
+        How completion estimates the weights of held-out documents: "posterior" uses the prior that the model has
+        learned, and "model" does the same as `transform`. None uses "posterior" if the model has such a prior.
     progress : callable, default=None
         Called with (folds done, number of folds).
 
@@ -186,7 +188,7 @@ def token_folds(counts: SparseCounts, n_folds: int, seed: int = 0) -> Iterator[t
 
 @dataclass(frozen=True)
 class DocumentScores:
-    """Sums of log P(w|d) over the scored tokens of each document, with those of the unigram (natural logarithm).
+    """Sums of log P(w|d) and of log P(w) over the scored tokens of each document (natural logarithms).
 
     Attributes
     ----------
@@ -245,8 +247,8 @@ class DocumentScores:
 def combine_scores(parts: list[DocumentScores], rows: list[Array] | None = None) -> DocumentScores:
     """Combine the scores of several folds.
 
-    `rows` are the indices of the documents of each fold, and the result is in their order. None: all folds have the
-    same documents, and their scores are added.
+    `rows` are the indices of the documents of each fold, and the result is in the order of these indices. If `rows` is
+    None, all folds have the same documents, and their scores are added.
     """
     kind, unseen = parts[0].kind, sum(part.unseen_tokens for part in parts)
     columns = [[getattr(part, name) for part in parts] for name in ("logs", "unigram_logs", "tokens")]
@@ -296,7 +298,7 @@ def score_held_out(
 def scores_of_probabilities(
     kind: str, scored: SparseCounts, probabilities: Array, unigram: Floats, smoothing: float
 ) -> DocumentScores:
-    """Score tokens with (1 - smoothing) p + smoothing unigram, where p has one number per non-zero of `scored`."""
+    """Score tokens with (1 - smoothing) p + smoothing unigram, where p has one value per non-zero of `scored`."""
     base = unigram[scored.indices]
     seen = base > 0
     x = np.where(seen, scored.values, 0).astype(np.float64)
@@ -311,7 +313,7 @@ def scores_of_probabilities(
 
 
 def scored_topics(model: Any) -> FittedTopics:
-    """Return the topics of a fitted estimator. Raises UnsupportedError if the estimator has no likelihood."""
+    """Return the topics of a fitted estimator. Raise UnsupportedError if the estimator has no likelihood."""
     check_is_fitted(model)
     fitted = fitted_topics(model)
     if fitted is None or not fitted.inference.is_likelihood:
@@ -363,7 +365,7 @@ def _by_documents(
 
 def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int, inference: str | None) -> Any:
     if kind != COMPLETION:
-        raise InputError(f"kind must be {COMPLETION!r} where words are held out, got {kind!r}.")
+        raise InputError(f"kind must be {COMPLETION!r} with by='words', got {kind!r}.")
     dtype = np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
     for observed, held_out in token_folds(sparse_counts(X, dtype), n_folds, seed):
         fitted = inferring(scored_topics(clone(model).fit(observed.matrix())), inference)
@@ -374,7 +376,7 @@ def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, see
 def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, seed: int, inference: str | None) -> Any:
     """Yield the scores and expected tokens of each fold of masked entries, fitted with the parameters of the model."""
     if kind != COMPLETION:
-        raise InputError(f"kind must be {COMPLETION!r} where entries are masked, got {kind!r}.")
+        raise InputError(f"kind must be {COMPLETION!r} with by='entries', got {kind!r}.")
     _check_plain(model)
     counts = sparse_counts(X, factor_dtype(model.dtype, X))
     n_folds, n_threads = check_integer("n_folds", n_folds, least=2), effective_threads(model.n_jobs)
@@ -399,10 +401,10 @@ def _check_fold(scores: DocumentScores, fold: int, unseen: str) -> None:
     """Raise InputError if a fold has nothing to score, or has unseen words that are not allowed."""
     if not scores.tokens.sum() > 0:
         raise InputError(
-            f"Fold {fold + 1} shares no held-out word with its training documents: use fewer folds or more documents."
+            f"Fold {fold + 1} has no held-out word of its training documents: use fewer folds or more documents."
         )
     if unseen == "raise" and scores.unseen_tokens:
         raise InputError(
-            f"Fold {fold + 1} has {scores.unseen_tokens:g} tokens of words that its training documents do not have: "
+            f"Fold {fold + 1} has {scores.unseen_tokens:g} tokens of words that its training documents do not contain: "
             "remove rare words (min_df=2 or more), or pass unseen='leave out'."
         )

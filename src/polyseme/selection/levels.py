@@ -1,13 +1,13 @@
 """Levels: finer topics below those of a fitted PLSA, as long as they predict held-out documents better.
 
-A level has about twice as many topics as the one above it. Each topic is split by a PLSA of its own expected counts
-x P(z|d,w), into children in proportion to its tokens. Then all topics are fitted together: documents are folded in with
-the new topics, after which a token may belong to a child of another topic, and EM continues for an iteration or two.
-Most tokens of a fine topic still belong to one topic of the level above.
+A level has about twice as many topics as the one above it. A PLSA of the expected counts x P(z|d,w) of a topic splits
+it into children; the number of children is proportional to the tokens of the topic. Then all topics are fitted
+together: documents are folded in with the new topics, after which a token may belong to a child of another topic, and
+EM continues for an iteration or two. Most tokens of a fine topic still belong to one topic of the level above.
 
-Every level is a PLSA with the documents folded in. Where the levels end is decided by documents that the topics of
-these levels were not fitted to: a level is kept if it makes the second half of held-out documents more probable, by
-more than a standard error. The levels that are kept are fitted to all documents.
+Every level is a PLSA with the documents folded in. Held-out documents determine the number of levels: a level is kept
+if its topics, fitted without these documents, make the second halves of these documents more probable by more than a
+standard error. The levels that are kept are fitted to all documents.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ MAX_TOPICS = 160
 MIN_TRAINING = 200
 """With fewer documents there are no finer levels: too few of them could be held out."""
 _DOCUMENTS_PER_TOPIC = 10
-"""A level has at most one topic for this number of documents."""
+"""Smallest number of documents per topic of a level."""
 _FOLDS = 10
 """One of this number of parts of the documents is held out."""
 _JOINT_ITERATIONS = 1
-"""Iterations of EM with all topics of a level, after the split. More of them nest worse and predict no better (see
-docs/decisions.md)."""
+"""Iterations of EM with all topics of a level, after the split. With more iterations the topics nest worse and predict
+no better (see docs/decisions.md)."""
 _FINAL_ITERATIONS = 1
-"""Iterations of EM with all documents, from the topics that were fitted without those held out."""
+"""Iterations of EM with all documents, from the topics that were fitted without the held-out documents."""
 _SPLIT_ITERATIONS, _SPLIT_TOL = 50, 0.03
 """Limits of the fit of the children of one topic."""
 _PARENT_SHARE = 1e-3
-"""Weight of its parent in a child at the start of EM, which keeps zeros."""
+"""Weight of the parent in a child at the start of EM, because EM cannot turn a zero into a positive number."""
 _NESTING_NONZEROS = 1 << 17
-"""Non-zeros of the documents from which the parents of topics are found."""
+"""Number of non-zeros of the sample of documents that determines the parents of topics."""
 Progress = Callable[[int, int, str], Any]
 
 
@@ -56,9 +56,9 @@ class Level(NamedTuple):
     model: PLSA
     """The fitted model, with all documents."""
     parents: Array
-    """The topic of the level above that has most of the tokens of each topic."""
+    """For each topic, the topic of the level above to which the most of its tokens belong."""
     nesting: Floats
-    """Share of the tokens of each topic that its parent has."""
+    """Share of the tokens of each topic that belong to its parent."""
 
 
 def make_levels(
@@ -66,8 +66,10 @@ def make_levels(
 ) -> Iterator[Level]:
     """Yield the levels below a fitted model, the coarsest first; none if no finer level predicts better.
 
-    X : all documents, in memory or as shards. rows, sample : some of them, or all, and their counts in memory, with
-    which topics are split and levels are compared. progress : called with (levels done, most levels, description).
+    X : all documents, in memory or as shards.
+    rows, sample : indices of some documents, or of all, and their counts in memory. They are used to split topics and
+        to compare levels.
+    progress : called with (levels done, largest number of levels, description).
     """
     n_documents, n_topics = sample.shape[0], model.fitted_.n_topics
     sizes = _sizes(n_topics, n_documents)
@@ -75,16 +77,16 @@ def make_levels(
         return
     fold = document_folds(n_documents, _FOLDS, random_state)[0]
     training, held_out = sample[fold.train], sample[fold.test]
-    # These documents alone, so that the first comparison is fair: the given topics were fitted to all documents.
+    # The given topics were fitted to all documents: fit them to the training part, so that the comparison is fair.
     before = score_documents(_fit_briefly(model.refitting(training), training, _FINAL_ITERATIONS), held_out)
     above = model
-    for number, size in enumerate(sizes):
+    for n_done, size in enumerate(sizes):
         if progress is not None:
-            progress(number, len(sizes), f"{size} topics")
+            progress(n_done, len(sizes), f"{size} topics")
         topics = split_topics(above, training, size, rows=rows[fold.train], random_state=random_state)
         if len(topics) == above.fitted_.n_topics:
             break
-        # a prior of the topics knows those of the model only
+        # a prior on the topics of the model does not apply to other topics
         start = clone(model).set_params(n_components=len(topics), init=(None, topics), topic_word_prior=None)
         fine = _fit_briefly(start, training, _JOINT_ITERATIONS)
         score = score_documents(fine, held_out)
@@ -107,10 +109,10 @@ def _sizes(n_topics: int, n_documents: int) -> list[int]:
 
 
 def split_topics(model: PLSA, X: Any, n_topics: int, *, rows: Array, random_state: int = 0) -> Floats:
-    """Return P(w|z) of finer topics, those of one topic after those of another.
+    """Return P(w|z) of finer topics, in the order of the topics that they come from.
 
-    X are the counts of some documents of the model, `rows`. A topic has at most one child for MIN_DOCUMENTS of its
-    documents, so that the result may have fewer topics than `n_topics` if there are few documents.
+    X has the counts of the documents `rows` of the model. A topic has at most one child for MIN_DOCUMENTS of its
+    documents, so the result may have fewer topics than `n_topics` if there are few documents.
     """
     fitted, documents = model.fitted_, model.documents_
     assert documents is not None
@@ -123,18 +125,18 @@ def split_topics(model: PLSA, X: Any, n_topics: int, *, rows: Array, random_stat
         if n_children == 1:
             topics.append(parent)
             continue
-        own = tokens.enough(topic)
+        expected = tokens.enough(topic)
         split = PLSA(int(n_children), max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, random_state=random_state)
-        children = _fitted(split.set_params(n_jobs=model.n_jobs), own.matrix()).components_
+        children = _fitted(split.set_params(n_jobs=model.n_jobs), expected.matrix()).components_
         topics.append((1 - _PARENT_SHARE) * children + _PARENT_SHARE * parent)
     return normalize_rows(np.concatenate(topics))
 
 
 def children_in_proportion(weights: Floats, n_children: int, most: Array) -> Array:
-    """Return the number of children of each topic, in all `n_children`, in proportion to the weights.
+    """Return the number of children of each topic, `n_children` in total, in proportion to the weights.
 
     A topic has at least one child and at most `most`. Every further child goes to the topic with the largest weight per
-    child, counting half a child more (the method of Webster).
+    child, counting half a child more (Webster's method).
     """
     numbers = np.ones(len(weights), dtype=np.intp)
     for _ in range(min(n_children, int(most.sum())) - len(weights)):
@@ -143,7 +145,7 @@ def children_in_proportion(weights: Floats, n_children: int, most: Array) -> Arr
 
 
 def _fit_briefly(estimator: PLSA, X: Any, n_iterations: int) -> PLSA:
-    """Fit by a fixed number of iterations of EM."""
+    """Fit an estimator by a fixed number of iterations of EM, and return it."""
     return _fitted(estimator.set_params(solver="em", max_iter=n_iterations, tol=0.0, n_init=1), X)
 
 
@@ -154,21 +156,22 @@ def _fitted(estimator: PLSA, X: Any) -> PLSA:
 
 
 def linked(coarse: PLSA, fine: PLSA, rows: Array, sample: Any) -> Level:
-    """Return the level of `fine` below `coarse`, two models of the same documents; `sample` are the counts of `rows`.
+    """Return the level of `fine` below `coarse`, two models of the same documents; `sample` has the counts of `rows`.
 
-    The joint posterior of both models is summed over the tokens of a sample: n_zz' = sum x P(z|d,w) P(z'|d,w).
+    The tokens that topic z of one model and topic z' of the other share are n_zz' = sum x P(z|d,w) P(z'|d,w), where the
+    sum is over the tokens of a sample.
     """
     counts = sparse_counts(sample, fine.fitted_.topic_word.dtype)
-    some = sample_documents(counts, _NESTING_NONZEROS)
-    counts, rows = counts.take(some), rows[some]
+    drawn = sample_documents(counts, _NESTING_NONZEROS)
+    counts, rows = counts.take(drawn), rows[drawn]
     shared = _shared_tokens(_posterior(coarse, rows, counts), _posterior(fine, rows, counts), counts)
     parents = shared.argmax(axis=0)
-    own = shared.sum(axis=0)
-    return Level(fine, parents, np.divide(shared.max(axis=0), own, out=np.zeros_like(own), where=own > 0))
+    totals = shared.sum(axis=0)
+    return Level(fine, parents, np.divide(shared.max(axis=0), totals, out=np.zeros_like(totals), where=totals > 0))
 
 
 def _posterior(model: PLSA, rows: Array, counts: SparseCounts) -> tuple[Array, Array, Array]:
-    """Return A, B and q for which P(z|d,w) = A_dz B_wz / q_dw, of documents of the model with these counts."""
+    """Return A, B and q with P(z|d,w) = A_dz B_wz / q_dw, for the documents `rows` of the model with these counts."""
     K = model.fitted_.n_topics
     assert model.documents_ is not None
     documents = model.documents_.take(rows)

@@ -1,9 +1,9 @@
 """The number of topics that predicts best: fits for several numbers, compared on held-out documents.
 
-The largest number is fitted from a start, each smaller one from the next larger. Random starts would blur the curve: a
-fit of 40 topics from a random start may find 35 of them, and a few more topics then seem to help. A fit with more
-topics than necessary finds all of them, and merging its near-duplicates gives a start for every smaller number that
-needs a few iterations only.
+Only the largest number is fitted from a random start. Each smaller number starts from the fit of the next larger one.
+Random starts for all numbers would blur the curve: a fit of 40 topics from a random start may find 35 of them, and a
+few more topics then seem to help. A fit with more topics than necessary finds all of them, and merging its
+near-duplicates gives every smaller number a start from which it needs only a few iterations.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ _TOL = 0.03
 _NEGLIGIBLE = 0.01
 """A number of topics is as good as the best if it loses at most this share of the gain over the unigram."""
 _SURE_ERRORS = 3.0
-"""Standard errors above the unigram that count as structure. One is too few, because the best of ten fits is tested."""
+"""Standard errors above the unigram that count as structure. One is too few, because the best of ten fits is used."""
 _MIN_GAIN = 1e-3
 """Smallest gain over the unigram, in nats per token, that is useful even if it is significant."""
 _FLAT = 2.0
 """A curve is flat if the largest number that is as good as the best is this many times the smallest one."""
 _NEAR = 2.0
-"""Numbers of topics within this factor of the best one show how much starts differ."""
+"""Fits with numbers of topics within this factor of the best one are used to estimate how much starts differ."""
 
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """Scores of one number of topics. NaN if the number was tried for the other question only.
+    """Scores of one number of topics. Scores are NaN if the number was tried only to read, or only to predict.
 
     Attributes
     ----------
     n_topics : int
         Number of topics.
     agreement : float
-        Agreement of fits on parts of the documents about the topics of documents: 1 if they are equal, 0 by chance.
+        Agreement of fits on parts of the documents about the topics of documents: 1 is perfect, 0 is chance.
     agreement_error : float
         Standard error of the agreement.
     perplexity : float
@@ -85,16 +85,17 @@ class SelectionRow:
     behind : float
         Nats per token by which the best number predicts better.
     behind_error : float
-        Standard error of that difference, over the same documents and, with two folds or more, over the starts.
+        Standard error of `behind`, over the same documents and, with two folds or more, over the starts.
     coherence : float
         NPMI coherence of the ten words shown for each topic, mean over topics and folds.
     stability : float
         Similarity of matched topics of different folds, 1 - total variation distance, mean over topics; NaN for one
         fold.
     aic : float
-        Akaike information criterion 2 p - 2 L with p = D (K - 1) + K (V - 1) parameters; lower is better.
+        Akaike information criterion 2 p - 2 L with the log-likelihood L and p = D (K - 1) + K (V - 1) parameters, for D
+        documents, K topics and V words; lower is better.
     bic : float
-        Bayesian information criterion p log N - 2 L; lower is better.
+        Bayesian information criterion p log N - 2 L for N tokens; lower is better.
     seconds : float
         Duration of the fits.
     """
@@ -124,9 +125,9 @@ class Selection:
     best : int
         Number with the lowest held-out perplexity.
     reason_to_predict : str
-        Why this number predicts best, in a few sentences.
+        Why `chosen_to_predict` was chosen, in a few sentences.
     reading : ReadingChoice or None
-        The number to read, with its reason; None if only prediction was asked for.
+        The number to read, with its reason; None with ``reading=False``.
     rows : list of SelectionRow
         Scores of each number tried, in increasing order.
     unigram_perplexity : float
@@ -205,47 +206,46 @@ def select_n_topics(
 ) -> Selection:
     """Choose the number of topics that predicts held-out documents best, and the number that is good to read.
 
-    The number to read is that of `reading_n_topics`, between 5 and 25 whatever `n_topics` is.
+    `reading_n_topics` chooses the number to read, between 5 and 25 whatever `n_topics` is.
 
     Prediction is judged by the completion perplexity of held-out documents. All numbers use the same folds and the same
     held-out halves, and differences are taken by document, so their standard errors are much smaller than those of the
-    perplexities. The fits of each fold begin from a start of their own, and the standard errors contain the spread that
-    differences have between folds beyond that of the documents. Weights of held-out documents are those of the
-    posterior under the prior that the model has learned, so that short documents can be judged. The chosen number is
-    the smallest one that the best number does not beat by more than one standard error of their difference, or by more
-    than 1% of its gain over the unigram. It is 1 ("no structure") if the best number does not beat the unigram by more
-    than three standard errors and 0.001 nats.
+    perplexities. Each fold has its own start, and the standard errors include the variation between folds that exceeds
+    the variation between documents. The weights of held-out documents are estimated under the prior that the model has
+    learned, so that short documents can be scored. The chosen number is the smallest one that the best number does not
+    beat by more than one standard error of their difference, or by more than 1% of its gain over the unigram. It is 1
+    ("no structure") if the best number does not beat the unigram by more than three standard errors and 0.001 nats.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_words)
         Counts.
     n_topics : iterable of int, default=None
-        Numbers to try. A `range` of more than 20 numbers is reduced to 10 that increase by a constant factor. None:
-        from 2 to about 2 sqrt(n_documents).
+        Numbers to try. A `range` of more than 20 numbers is reduced to 10 that increase by a constant factor. None
+        tries numbers from 2 to about 2 sqrt(n_documents).
     estimator : estimator, default=None
-        PLSA, LDA or NMF. None: PLSA by tempered EM with beta = 0.85. Its topics overfit less, so that the minimum of
-        the curve is nearer to the true number than with plain maximum likelihood.
+        PLSA, LDA or NMF. None uses PLSA by tempered EM with beta = 0.85. Its topics overfit less, so that the minimum
+        of the curve is nearer to the true number than with plain maximum likelihood.
     n_folds : int, default=5
         Number of folds of the documents.
     folds_run : int, default=2
-        Number of folds that are held out and scored. With one fold the spread over starts is unknown and left out of
-        the standard errors.
+        Number of folds that are held out and scored. With one fold the variation between starts is unknown, and the
+        standard errors do not include it.
     smoothing : float, default=0.01
         Weight of the unigram in the held-out probabilities.
     refine : bool, default=True
         Whether to try numbers between the chosen number and its neighbors until these are within 5% of it.
     warm_iterations : int, default=10
-        Maximum number of iterations of a fit that starts from a larger one. The largest fit uses the estimator's own
-        limit.
+        Maximum number of iterations of a fit that starts from a larger one. The largest fit uses `max_iter` of the
+        estimator.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
     random_state : int, default=0
         Seed of the folds, and of the fits of the default estimator.
     max_documents : int, default=None
-        Use at most this many documents, drawn at random. None: all to predict, and 5,000 to read.
+        Use at most this many documents, drawn at random. None uses all to predict, and at most 5,000 to read.
     reading : bool, default=True
-        Whether to choose the number to read too.
+        Whether to choose the number to read as well.
     progress : callable, default=None
         Called with (fits done, fits expected, description).
 
@@ -277,18 +277,18 @@ def select_n_topics(
         raise InputError("The held-out documents share no word with the others: use more or longer documents.")
     fits = {1: unigram_fit(X, folds, scores), **path.fitted}
     tried = sorted(fits if 1 in values else path.fitted)
-    found = _choice(fits, tried, X)
+    selection = _choice(fits, tried, X)
     sample = sample_text(X.shape[0], everything.shape[0])
-    found = replace(found, reason_to_predict=found.reason_to_predict + sample)
+    selection = replace(selection, reason_to_predict=selection.reason_to_predict + sample)
     if not reading:
-        return found
+        return selection
     before = len(path.fitted)
     choice = reading_n_topics(
         everything, max_documents=min(max_documents or MAX_DOCUMENTS, MAX_DOCUMENTS), n_jobs=n_jobs,
-        random_state=random_state, structured=found.structured,
+        random_state=random_state, structured=selection.structured,
         progress=None if progress is None else lambda done, most, what: progress(before + done, before + most, what),
     )  # fmt: skip
-    return replace(found, reading=choice, rows=_joined_rows(found.rows, choice))
+    return replace(selection, reading=choice, rows=_joined_rows(selection.rows, choice))
 
 
 def _joined_rows(rows: list[SelectionRow], choice: ReadingChoice) -> list[SelectionRow]:
@@ -303,7 +303,7 @@ def _joined_rows(rows: list[SelectionRow], choice: ReadingChoice) -> list[Select
 def spread_values(least: int, largest: int, n_values: int = VALUES) -> list[int]:
     """Return about `n_values` integers from `least` to `largest` that increase by a constant factor."""
     least, largest = (
-        check_integer("the least number", least, least=1),
+        check_integer("the smallest number", least, least=1),
         check_integer("the largest number", largest, least=1),
     )
     if largest < least:
@@ -325,8 +325,8 @@ def default_estimator(n_jobs: int | None, random_state: int, max_iter: int = 100
 def _checked_estimator(estimator: Any, n_jobs: int | None, random_state: int) -> Any:
     if estimator is None:
         return default_estimator(n_jobs, random_state)
-    known = estimator.get_params(deep=False) if isinstance(estimator, BaseEstimator) else {}
-    if not {"n_components", "init", "max_iter"} <= set(known):
+    parameters = estimator.get_params(deep=False) if isinstance(estimator, BaseEstimator) else {}
+    if not {"n_components", "init", "max_iter"} <= set(parameters):
         raise InputError("estimator must be a topic model such as PLSA(), with n_components, init and max_iter.")
     estimator = clone(estimator)
     return estimator if n_jobs is None else estimator.set_params(n_jobs=n_jobs)
@@ -389,11 +389,11 @@ class TopicPath:
         models = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # these fits need not converge
-            for number, fold in enumerate(self._folds):
-                start = None if larger is None else self._starts[larger][number]
-                models.append(self._warm_start(n_topics, start, number).fit(self._X[fold.train]))
+            for i, fold in enumerate(self._folds):
+                start = None if larger is None else self._starts[larger][i]
+                models.append(self._warm_start(n_topics, start, i).fit(self._X[fold.train]))
         fits = [scored_topics(model) for model in models]
-        # A start needs no counts of documents, which are as large as the topics.
+        # A start does not need word_documents, which is as large as the topics.
         self._starts[n_topics] = [
             (replace(fitted, word_documents=None), model.documents_.doc_topic)
             for fitted, model in zip(fits, models, strict=True)
@@ -423,7 +423,7 @@ class TopicPath:
     def _warm_start(self, n_topics: int, larger: tuple[FittedTopics, Array] | None, fold: int) -> Any:
         """Return the estimator for `n_topics`, with merged topics and weights of a larger fit as its start.
 
-        The largest fit has no larger one: its start is random, another one in each fold.
+        The largest fit has a random start, with another seed in each fold.
         """
         model = clone(self._estimator).set_params(n_components=n_topics)
         if larger is None:
@@ -478,7 +478,7 @@ def topic_counts(fitted: FittedTopics) -> Floats:
 
 
 def _fit_path(path: TopicPath, values: list[int], refine: bool, progress: Progress | None) -> None:
-    """Fit the values from largest to smallest, then those between the number to choose and its neighbors."""
+    """Fit the values from largest to smallest, then values between the one to choose and its neighbors."""
 
     def fit_values(batch: list[int], what: str) -> None:
         for value in sorted(batch, reverse=True):
@@ -499,7 +499,7 @@ def _fit_path(path: TopicPath, values: list[int], refine: bool, progress: Progre
 
 
 def _values_between(path: TopicPath) -> list[int]:
-    """Return the geometric means of the gaps beside the number to choose that are wider than 5% of it."""
+    """Return the geometric means of the gaps next to the value to choose that are wider than 5% of this value."""
     known = sorted(path.fitted)
     chosen = _compare(path.fitted, known).least
     at = known.index(chosen)
@@ -509,7 +509,7 @@ def _values_between(path: TopicPath) -> list[int]:
 
 
 class _Comparison(NamedTuple):
-    """Comparison of all numbers with the best one. Differences have standard errors, over documents and starts."""
+    """Comparison of all numbers with the best one. Each difference has a standard error, over documents and starts."""
 
     best: int
     least: int
@@ -518,10 +518,11 @@ class _Comparison(NamedTuple):
 
 
 def start_variance(fits: Iterable[FoldFits]) -> float:
-    """Return the variance over starts of the difference of two fits, the mean over all pairs.
+    """Return the variance over starts of the difference between two fits, as a mean over all pairs of fits.
 
-    In each fold the difference of two numbers of topics has the variance of its documents and that of its start (and
-    of the training documents, which differ, too). What the folds differ beyond the first is the second.
+    The difference between two numbers of topics varies from fold to fold because of the scored documents and because of
+    the start (and of the training documents, which differ, too). The variance over folds minus the variance over
+    documents is the variance over starts.
     """
     excess = []
     for one, other in combinations(fits, 2):
@@ -590,7 +591,7 @@ def _error_text(form: str, difference: float, error: float) -> str:
 
 
 def _reason(chosen: int, comparison: _Comparison, top: DocumentScores) -> str:
-    """Return the reason of the choice in a few sentences."""
+    """Return the reason for the choice in a few sentences."""
     best, behind = comparison.best, comparison.behind
     if chosen == 1:
         gain, error = comparison.over_unigram
@@ -600,27 +601,27 @@ def _reason(chosen: int, comparison: _Comparison, top: DocumentScores) -> str:
             f"{_error_text('{:+.4f} nats per token', gain, error)}."
         )
     tried = f"of {min(behind)} to {max(behind)} tried" if len(behind) > 1 else "the only number tried"
-    found = (
+    text = (
         f"{best} topics predict held-out words best, {tried}: perplexity {top.perplexity:.1f}, without topics "
         f"{top.unigram_perplexity:.1f}."
     )
     if chosen < best:
         loss, error = behind[chosen]
         within = "one standard error" if loss <= error else "1% of what topics gain over none"
-        found += (
+        text += (
             f" {chosen} topics do as well within {within}{_error_text('{:.4f} nats per token behind', loss, error)}, "
-            "so the smaller number is taken."
+            "so the smaller number is chosen."
         )
     enough = _NEGLIGIBLE * comparison.over_unigram[0]
     as_good = [value for value, (loss, error) in behind.items() if value == best or loss <= max(error, enough)]
     if max(as_good) >= _FLAT * min(as_good):
-        found += f" The curve is flat: {min(as_good)} to {max(as_good)} topics predict about equally well."
+        text += f" The curve is flat: {min(as_good)} to {max(as_good)} topics predict about equally well."
     if chosen > min(behind):
         below = max(value for value in behind if value < chosen)
         loss, error = behind[below]
-        found += f" Fewer do worse: {below} topics{_error_text('{:.4f} behind', loss, error)}."
+        text += f" Fewer do worse: {below} topics{_error_text('{:.4f} behind', loss, error)}."
     elif chosen > 2:
-        found += f" {chosen} is the least number tried: fewer may do as well."
+        text += f" {chosen} is the smallest number tried: fewer may do as well."
     if chosen == max(behind):
-        found += f" {chosen} is the largest number tried: more may be better still."
-    return found
+        text += f" {chosen} is the largest number tried: more may be better still."
+    return text

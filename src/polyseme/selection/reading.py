@@ -1,21 +1,22 @@
-"""The number of topics to read: the largest number at which documents get the same topics again.
+"""The number of topics to read: the largest number at which fits on different samples give documents the same topics.
 
-Held-out words ask for many topics, more than people see in a corpus. Another question is which topics do not depend on
-the documents that happened to be drawn. Ten models are fitted to ten samples of 80% of the documents, each from a start
-of its own. Every model gives every document its largest topic, and the adjusted mutual information (AMI) of two
-models says how well these partitions agree: 1 if they are equal, 0 if they agree no more than by chance. Too many
-topics divide subjects in ways that differ from sample to sample, too few join subjects in such ways; both lower the
-agreement. The number to read is the largest one whose mean agreement is at least 96% of the best value of the curve,
-smoothed over neighboring numbers: now and then the models agree at a single number by luck.
+The number that predicts held-out words best is larger than the number of topics that people see in a corpus. The number
+to read comes from another question: which topics do not depend on the documents that happened to be drawn? Ten models
+are fitted to ten samples of 80% of the documents, each from its own start. Every model assigns every document to its
+largest topic, and the adjusted mutual information (AMI) of two models measures how well these partitions agree: 1 if
+they are equal, 0 if they agree no more than by chance. Too many topics divide subjects in ways that differ from sample
+to sample, too few join subjects in such ways; both lower the agreement. The number to read is the largest one whose
+mean agreement is at least 96% of the maximum of the curve. The curve is smoothed over neighboring numbers, because the
+models sometimes agree at a single number by chance.
 
-Each model is fitted with about twice as many topics as are tried, and gives the smaller ones by merging and a few
-iterations (`core.fitted.merged_start`), which makes the curve smoother than separate starts. Topics that come from
-merging also match labels of documents better than those of a random start. So a fit with the chosen number starts from
-the topics of one of these models: the one that agrees best with the others (`reading_topics`).
+Each model is first fitted with about twice the largest number that is tried. Each smaller number follows by merging
+topics and a few iterations (`core.fitted.merged_start`), which makes the curve smoother than separate starts. Topics
+that come from merging also match labels of documents better than those of a random start. A fit with the chosen number
+therefore starts from the topics of one of these models: the one that agrees best with the others (`reading_topics`).
 
-Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits divide short texts
-by the same frequent words, and a few documents by themselves. So unless the agreement is high, held-out words decide
-whether there is structure, as in `select_n_topics`.
+Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits agree as well: they
+divide short texts by the same frequent words, and in a small corpus they group the same documents. Unless the agreement
+is high, held-out words therefore decide whether there is structure, as in `select_n_topics`.
 """
 
 from __future__ import annotations
@@ -51,34 +52,34 @@ from polyseme.solvers.initialize import named_start
 from polyseme.utils import check_integer, effective_threads
 
 BETA = 0.85
-"""Power of the posteriors of the fits that choose a number of topics. Of 0.85, 0.9 and 1, 0.85 found the number nearest
-to the true one on synthetic corpora with overlapping topics; without overlap all three found it."""
+"""Power of the posteriors in the fits that choose a number of topics. Of 0.85, 0.9 and 1, 0.85 gave the number nearest
+to the true one on synthetic corpora with overlapping topics; without overlap all three gave the true one."""
 LEAST, MOST = 5, 25
-"""Numbers of topics that are tried if there are enough documents: what a person reads as one list."""
+"""Smallest and largest number of topics tried if there are enough documents: what a person can read as one list."""
 FEW_DOCUMENTS = 20
-"""With fewer different documents fits on parts of them say nothing."""
+"""With fewer distinct documents, fits on parts of them cannot be compared."""
 MAX_DOCUMENTS = 5000
-"""Documents that are drawn by default. 1,000 of 20 Newsgroups made the choice unstable, more only take longer."""
+"""Documents drawn by default. With 1,000 of 20 Newsgroups the choice was unstable; more than 5,000 only take longer."""
 _SMALL = 100
-"""With fewer documents the smallest number is 2, and the largest one quarter of them."""
+"""With fewer documents, the numbers tried are 2 to a quarter of the number of documents."""
 _FITS, _PART = 10, 0.8
-"""Number of fits, and the part of the documents that each of them has. With five fits the choice for 20 Newsgroups
-varied from 9 to 16."""
+"""Number of fits, and the share of the documents in each sample. With five fits the choice for 20 Newsgroups varied
+from 9 to 16."""
 _SMOOTHING = np.array([0.25, 0.5, 0.25])
 """Weights of a number of topics and its neighbors in the smoothed curve."""
 _ENOUGH = 0.96
 """Share of the best agreement that a larger number of topics needs."""
 _UNSEEN_SHARE = 1e-3
-"""Weight of the uniform distribution in topics that a fit starts from: EM keeps zeros."""
+"""Weight of the uniform distribution in topics that a fit starts from: EM cannot turn a zero into a positive number."""
 _START_WIDTH = 16
 """The first fit of a path has a multiple of this number of topics, the width of the kernels."""
 _FIRST_ITERATIONS, _ITERATIONS = 40, 10
 """Iterations of the first fit of a path, and of the smaller ones. With 6 instead of 10 the choice was unstable."""
 _FOLD_IN_STEPS = 30
-"""EM steps that give a document its largest topic."""
+"""EM steps that determine the largest topic of a document."""
 _NO_AGREEMENT, _SURE_AGREEMENT = 0.02, 0.5
-"""Best agreement without structure, and with certain structure. Corpora drawn from one distribution reached 0.39 (1,000
-documents of 5 tokens), and 0.33 (50 documents of 60 tokens)."""
+"""There is no structure if the best agreement is at most the first value, and structure if it is at least the second.
+Corpora drawn from one distribution reached 0.39 (1,000 documents of 5 tokens), and 0.33 (50 documents of 60 tokens)."""
 _FLAT = 0.75
 """A curve is flat if every number has at least this share of the best agreement."""
 _UNSURE = 1.5
@@ -116,20 +117,20 @@ class ReadingChoice:
     chosen : int
         Number of topics to read.
     structured : bool
-        Whether there is structure at all; if not, the topics may be chance.
+        Whether there is structure at all; if not, the topics may be due to chance.
     reason : str
         Why this number was chosen, in a few sentences.
     rows : list of ReadingRow
         Agreement of each number tried, in increasing order; empty if there were too few documents to try any.
     interval : tuple of int
-        Numbers that the rule chooses with each half of the fits alone, the smaller one first.
+        The numbers that each half of the fits alone would choose, the smaller one first.
     flat : bool
         Whether the curve is flat, or `interval` wide, so that the number is weakly determined.
     n_documents : int
         Number of documents that were used.
     typical_fit : int or None
-        The fit that agrees best with the others at this number, whose topics `reading_topics` returns. None without
-        fits or structure.
+        Index of the fit that agrees best with the others at this number, for `reading_topics`. None without fits or
+        structure.
     """
 
     chosen: int
@@ -164,21 +165,21 @@ def reading_n_topics(
     """Choose the number of topics to read, by how well the topics of documents agree between fits.
 
     The choice is the largest number between 5 and 25 whose agreement is at least 96% of the best. With fewer than 100
-    documents the numbers are 2 to a quarter of the documents. With fewer than 20 different documents none is tried: the
-    choice is half as many topics as different documents.
+    documents the numbers are 2 to a quarter of the documents. With fewer than 20 distinct documents no number is tried:
+    the choice is half the number of distinct documents.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_words)
         Counts.
     max_documents : int or None, default=5000
-        Use at most this many documents, drawn at random. None: all.
+        Use at most this many documents, drawn at random. None uses all.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
     random_state : int, default=0
         Seed of the samples and the fits.
     structured : bool or None, default=None
-        Whether topics predict held-out words better than the unigram, if that is known. None: tested if the agreement
+        Whether topics predict held-out words better than the unigram, if that is known. None tests it if the agreement
         is not high.
     progress : callable, default=None
         Called with (fits done, number of fits, description).
@@ -223,17 +224,17 @@ def reading_topics(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_words)
-        The counts that the number was chosen with.
+        The counts given to `reading_n_topics`.
     n_topics : int
         `chosen` of the choice, or another number that was tried.
     fit : int
-        `typical_fit` of the choice, or the number of another fit.
+        `typical_fit` of the choice, or the index of another fit.
     max_documents : int or None, default=5000
-        As for the choice.
+        As in `reading_n_topics`.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
     random_state : int, default=0
-        As for the choice.
+        As in `reading_n_topics`.
 
     Returns
     -------
@@ -244,7 +245,7 @@ def reading_topics(
     counts, words = _shared_words(sparse_counts(X, np.dtype(np.float32)))
     values = path_values(counts.n_docs, counts.n_words) if counts.n_docs >= FEW_DOCUMENTS else []
     if n_topics not in values or not 0 <= check_integer("fit", fit, least=0) < _FITS:
-        raise InputError(f"There is no fit {fit} with {n_topics} topics: give the numbers of a ReadingChoice.")
+        raise InputError(f"There is no fit {fit} with {n_topics} topics: pass the numbers of a ReadingChoice.")
     rows = _samples(counts.n_docs, random_state)[fit]
     needed = [value for value in values if value >= n_topics]
     *_, (_, phi) = _fit_path(counts, rows, needed, [random_state, fit], effective_threads(n_jobs))
@@ -284,9 +285,9 @@ def path_values(n_documents: int, n_words: int) -> list[int]:
 
 
 def _shared_words(counts: SparseCounts) -> tuple[SparseCounts, Array]:
-    """Return the counts of words in at least two documents, of the documents that have any, and these words.
+    """Return the counts without words of a single document and without empty documents, and the remaining words.
 
-    A word of one document says nothing about topics that documents share, and half of the words of a sample are such.
+    A word of a single document says nothing about topics that documents share. In a sample, half of the words are such.
     """
     matrix = counts.matrix()
     words = np.flatnonzero(np.bincount(counts.indices, minlength=counts.n_words) > 1)
@@ -302,7 +303,7 @@ def _samples(n_documents: int, seed: int) -> list[Array]:
 
 
 def _few_documents(counts: SparseCounts) -> ReadingChoice | None:
-    """Return half the number of different documents, at least two if there are two; None if there are enough."""
+    """Return the choice for few distinct documents, about half their number; None if there are enough documents."""
     rows = (slice(*ends) for ends in pairwise(counts.indptr))
     different = len({(counts.indices[row].tobytes(), counts.values[row].tobytes()) for row in rows})
     if different >= FEW_DOCUMENTS:
@@ -329,28 +330,28 @@ def _agreements(
     caller = get_ident()
     done: list[int] = []
 
-    def fit(number: int) -> list[Array]:
-        found, own_threads = [], max(1, n_threads // _FITS)
-        for value, phi in _fit_path(counts, samples[number], values, [seed, number], own_threads):
-            found.append(_largest_topics(counts, value, phi, own_threads))
+    def fit(i: int) -> list[Array]:
+        largest_topics, threads_per_fit = [], max(1, n_threads // _FITS)
+        for value, phi in _fit_path(counts, samples[i], values, [seed, i], threads_per_fit):
+            largest_topics.append(_largest_topics(counts, value, phi, threads_per_fit))
             done.append(value)
             if progress is not None and get_ident() == caller:
                 progress(len(done), _FITS * len(values), f"{value} topics")
-        return found[::-1]
+        return largest_topics[::-1]
 
     partitions = list(map_in_threads(fit, list(range(_FITS)), min(n_threads, _FITS)))
     agreements = np.zeros((len(values), _FITS, _FITS))
     for one, other in combinations(range(_FITS), 2):
-        for at, (first, second) in enumerate(zip(partitions[one], partitions[other], strict=True)):
+        for i, (first, second) in enumerate(zip(partitions[one], partitions[other], strict=True)):
             if np.ptp(first) and np.ptp(second):  # scikit-learn calls two undivided partitions equal
-                agreements[at, one, other] = adjusted_mutual_info_score(first, second)
+                agreements[i, one, other] = adjusted_mutual_info_score(first, second)
     return agreements
 
 
 def _fit_path(
     counts: SparseCounts, rows: Array, values: list[int], seed: list[int], n_threads: int
 ) -> Iterator[tuple[int, Array]]:
-    """Yield each number of topics, from the largest on, with P(w|z) (words x width)."""
+    """Yield each number of topics, the largest first, with P(w|z) (words x width)."""
     corpus = MemoryCorpus(counts.take(rows), None, n_threads)
     K = _START_WIDTH * max(1, round(2 * values[-1] / _START_WIDTH))
     model = Model(K, temperature=BETA)
@@ -388,20 +389,20 @@ def _predicts(X: Any, numbers: set[int], n_jobs: int | None, seed: int) -> bool:
     from polyseme.selection.n_topics import select_n_topics  # which imports this module
 
     try:
-        found = select_n_topics(X, sorted(numbers), reading=False, refine=False, n_jobs=n_jobs, random_state=seed)
-    except InputError:  # held-out documents without a word of the others
+        selection = select_n_topics(X, sorted(numbers), reading=False, refine=False, n_jobs=n_jobs, random_state=seed)
+    except InputError:  # the held-out documents share no word with the others
         return False
-    return found.structured
+    return selection.structured
 
 
 def _largest_enough(values: list[int], means: Floats, errors: Floats) -> int:
-    """Return the largest number whose agreement is a large share of the best.
+    """Return the largest number whose agreement is at least _ENOUGH times the best.
 
-    The best is that of the smoothed curve, or of a single number if it is above that by two standard errors.
+    The best is the maximum of the smoothed curve, or of a single number minus two standard errors if that is higher.
     """
     smooth = np.convolve(np.pad(means, 1, mode="edge"), _SMOOTHING, mode="valid")
     best = max(smooth.max(), (means - 2 * errors).max())
-    return max(value for value, found in zip(values, means, strict=True) if found >= _ENOUGH * best)
+    return max(value for value, mean in zip(values, means, strict=True) if mean >= _ENOUGH * best)
 
 
 def _means_and_errors(agreements: Floats, fits: range) -> tuple[Floats, Floats]:
@@ -428,31 +429,31 @@ def _choice(values: list[int], agreements: Floats, structured: bool, sample: tup
 
 
 def _reason(chosen: int, rows: list[ReadingRow], interval: tuple[int, int]) -> str:
-    """Return the reason of the choice in a few sentences."""
+    """Return the reason for the choice in a few sentences."""
     agreement = {row.n_topics: row.agreement for row in rows}
     least, most, best = rows[0].n_topics, rows[-1].n_topics, max(agreement, key=agreement.__getitem__)
     at_best = "the best" if chosen == best else f"the best is {agreement[best]:.2f} with {best} topics"
-    found = (
+    text = (
         f"{chosen} topics to read: of {least} to {most}, the largest number at which fits on different parts of the "
         f"documents still give documents the same topics (agreement {agreement[chosen]:.2f}, {at_best}; 1 is perfect, "
         "0 is chance)."
     )
     if interval[0] == interval[1]:
-        found += f" Each half of the {_FITS} fits alone gives {interval[0]}."
+        text += f" Each half of the {_FITS} fits alone gives {interval[0]}."
     else:
-        found += f" One half of the {_FITS} fits alone gives {interval[0]}, the other half {interval[1]}."
+        text += f" One half of the {_FITS} fits alone gives {interval[0]}, the other half {interval[1]}."
     if min(agreement.values()) >= _FLAT * agreement[best]:
-        found += (
+        text += (
             f" The curve is flat (agreement {min(agreement.values()):.2f} to {agreement[best]:.2f} for all numbers), "
             "so the number is weakly determined, and finer or coarser topics may be as good."
         )
     elif interval[1] >= _UNSURE * interval[0]:
-        found += " So the number is weakly determined, and finer or coarser topics may be as good."
+        text += " So the number is weakly determined, and finer or coarser topics may be as good."
     if best == least and least > 2:
-        found += f" {least} is the least number tried: fewer may agree better."
+        text += f" {least} is the smallest number tried: fewer may agree better."
     if chosen == most:
-        found += f" {most} is the largest number tried: more may be as good."
-    return found
+        text += f" {most} is the largest number tried: more may be as good."
+    return text
 
 
 def _no_structure(agreement: float, values: list[int]) -> str:

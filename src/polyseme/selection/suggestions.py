@@ -1,4 +1,4 @@
-"""Suggestions which topics of a fitted model to merge and which to split."""
+"""Suggestions of topics to merge and topics to split in a fitted model."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class MergeSuggestion:
     Attributes
     ----------
     first : int
-        Number of the first topic.
+        Index of the first topic.
     second : int
-        Number of the second topic.
+        Index of the second topic.
     divergence : float
         Jensen-Shannon divergence of the topics, weighted by their tokens, in nats: 0 for equal topics, at most log 2.
     loss : float
@@ -51,7 +51,7 @@ class SplitSuggestion:
     Attributes
     ----------
     topic : int
-        Number of the topic.
+        Index of the topic.
     gain : float
         Held-out log-probability per token of the topic that two topics gain over one.
     standard_error : float
@@ -87,14 +87,14 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSug
     limit = check_nonnegative("max_divergence", max_divergence)
     tokens = np.asarray(fitted.topic_weights * fitted.n_tokens)
     costs = merge_costs(topic_counts(fitted))
-    found = []
+    suggestions = []
     for first, second in zip(*np.triu_indices(len(tokens), 1), strict=True):
         both = tokens[first] + tokens[second]
         divergence = float(costs[first, second] / both) if both > 0 else 0.0
         if divergence <= limit:
             loss = float(costs[first, second] / fitted.n_tokens)
-            found.append(MergeSuggestion(int(first), int(second), max(divergence, 0.0), max(loss, 0.0)))
-    return sorted(found, key=lambda merge: (merge.divergence, merge.first, merge.second))
+            suggestions.append(MergeSuggestion(int(first), int(second), max(divergence, 0.0), max(loss, 0.0)))
+    return sorted(suggestions, key=lambda merge: (merge.divergence, merge.first, merge.second))
 
 
 def suggest_splits(
@@ -130,23 +130,23 @@ def suggest_splits(
     documents: TrainingDocuments | None = model.documents_
     if documents is None:
         raise UnsupportedError(
-            "suggest_splits needs the weights of the training documents, not known after partial_fit."
+            "suggest_splits needs the weights of the training documents, not known after partial_fit: use fit."
         )
     if counts.n_docs != len(documents.doc_topic):
         raise InputError(f"X must be the {len(documents.doc_topic)} documents of the fit, got {counts.n_docs}.")
     tokens = TopicTokens(fitted, documents, counts, n_threads=effective_threads(n_jobs))
-    found = []
+    suggestions = []
     for topic in range(fitted.n_topics):
-        own = tokens.enough(topic)
-        if own.n_docs < MIN_DOCUMENTS:
+        expected = tokens.enough(topic)
+        if expected.n_docs < MIN_DOCUMENTS:
             continue
         selection = select_n_topics(
-            own.matrix(), [2], refine=False, reading=False, n_jobs=n_jobs, random_state=random_state
+            expected.matrix(), [2], refine=False, reading=False, n_jobs=n_jobs, random_state=random_state
         )
         if selection.structured:
-            found.append(_split(topic, selection))
-    found = [split for split in found if split.gain > min_gain]
-    return sorted(found, key=lambda split: -split.gain)
+            suggestions.append(_split(topic, selection))
+    suggestions = [split for split in suggestions if split.gain > min_gain]
+    return sorted(suggestions, key=lambda split: -split.gain)
 
 
 class TopicTokens:
@@ -163,22 +163,22 @@ class TopicTokens:
         self._n_threads = n_threads
 
     def of(self, topic: int) -> SparseCounts:
-        """Return the expected counts of a topic in all documents. Those of all topics sum to the counts."""
+        """Return the expected counts of a topic in all documents. Over all topics, they sum to the counts."""
         joint = self._A[self._rows, topic] * self._B[self._counts.indices, topic]
         share: Floats = np.divide(joint, self._q, out=np.zeros_like(self._q), where=self._q > 0)
         return self._counts.with_values(self._counts.values * share)
 
     def n_documents(self) -> Array:
-        """Return the number of documents with enough tokens of each topic; the last one may be the background."""
+        """Return the number of documents with enough tokens of each topic; the last topic may be the background."""
         expected = self._A * self._counts.row_sums(self._A, self._B, n_threads=self._n_threads)
         return np.asarray((expected >= _MIN_TOKENS).sum(axis=0))
 
     def enough(self, topic: int) -> SparseCounts:
         """Return the expected counts of a topic in the documents with enough of its tokens, to fit topics to them."""
-        own = self.of(topic)
+        counts = self.of(topic)
         # a fit would refuse smaller counts
-        own = own.with_values(np.where(own.values * MAX_COUNT[own.dtype] < 1, 0, own.values))
-        return own.take(np.flatnonzero(own.totals >= _MIN_TOKENS))
+        counts = counts.with_values(np.where(counts.values * MAX_COUNT[counts.dtype] < 1, 0, counts.values))
+        return counts.take(np.flatnonzero(counts.totals >= _MIN_TOKENS))
 
 
 def _split(topic: int, selection: Selection) -> SplitSuggestion:
