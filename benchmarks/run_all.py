@@ -74,7 +74,7 @@ BENCHMARKS = {
     "lda": Benchmark("LDA by variational Bayes", "--k 10 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
     "text": Benchmark("Counting words", "--rounds 1", "--rounds 3 --more"),
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
-    "junk": Benchmark("Topics that are no subjects", "--corpora italian", ""),
+    "junk": Benchmark("Topics that do not describe a subject", "--corpora italian", ""),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
     "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
     "search": Benchmark("Search queries", "--queries 100", ""),

@@ -301,7 +301,7 @@ def test_topics_of_a_corpus_without_structure_may_be_chance():
     choice = choose_n_topics(X, SilentReporter(), 0)
     assert (choice["chosen"], choice["n_topics"], choice["structured"]) == (1, 5, False)
     assert choice["reason"].startswith("No structure: ")
-    assert choice["reason"].endswith(" The 5 topics that follow may be chance.")
+    assert choice["reason"].endswith(" The 5 topics that follow may be due to chance.")
 
 
 def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,8 +319,8 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
 @pytest.mark.parametrize(
     ("options", "n_topics", "why"),
     [
-        ({"seeds": {"Fruit": ["plums"], "Metal": ["iron"], "Mine": ["zinc"]}}, 3, "seeds= names as many"),
-        ({"model": "hierarchical", "depth": 2}, 4, "depth=2 needs as many"),
+        ({"seeds": {"Fruit": ["plums"], "Metal": ["iron"], "Mine": ["zinc"]}}, 3, "seeds= names that many"),
+        ({"model": "hierarchical", "depth": 2}, 4, "depth=2 needs that many"),
         ({"model": "hierarchical"}, 2, None),
     ],
 )

@@ -81,7 +81,7 @@ def test_the_commands(tmp_path):
         ({"labels_from": "nothing"}, "There is no column 'nothing' in"),
         ({"labels_from": "folder", "model": "lda"}, "labels_from= is for model=plsa: leave model=lda out."),
         ({"labels_from": "folder", "label": "id"}, "label= and labels_from= name two columns, 'id' and 'folder'"),
-        ({"labels_from": "folder", "n_topics": 3}, "n_topics=3 is too small: the labels and a shared topic need 4"),
+        ({"labels_from": "folder", "n_topics": 3}, "n_topics=3 is too small: the labels need at least 4 topics"),
         ({"labels_from": "empty"}, "labels_from=: no document has a label: name the column that has the labels."),
         ({"labels_from": "one"}, "labels_from=: all labels are 'a': give documents of at least two labels"),
         ({"labels_from": "folder", "shards": True}, "model=labels cannot be fitted from shards"),

@@ -189,7 +189,7 @@ def test_what_is_not_a_run_is_not_replaced(tmp_path):
     assert "exists and is not a run" in refused(check_target, tmp_path / "other", overwrite=True)
     assert "exists and is not a run" in refused(check_target, tmp_path / "other" / "mine", overwrite=True)
     write(tmp_path / "run", "1")
-    assert "is a run already" in refused(check_target, tmp_path / "run", overwrite=False)
+    assert "is already a run" in refused(check_target, tmp_path / "run", overwrite=False)
     check_target(tmp_path / "run", overwrite=True)
 
 

@@ -1,4 +1,4 @@
-"""Topics that are no subjects: planted headers, boilerplate, copies and encoded files are marked, subjects are not."""
+"""Junk topics: planted headers, boilerplate, copies and encoded files are marked, topics about subjects are not."""
 
 import csv
 import json
@@ -113,10 +113,10 @@ def test_marked_topics_are_listed_last_with_the_reason(run: polyseme.Run) -> Non
     assert [bool(row["junk"]) for row in rows] == [False] * SUBJECTS + [True]
     assert [row.id for row in run.topics()] == list(range(SUBJECTS + 1))
     printed = str(run.topics())
-    assert f"Topic {topic} may be no subject: its words stand at the same places" in printed
+    assert f"Topic {topic} may not describe a subject: its words occur at the same positions" in printed
     assert "To remove their words: run.edit(ban=['junk" in printed
     shown = here("topics", str(run.path)).stdout
-    assert f"Topic {topic} may be no subject" in shown
+    assert f"Topic {topic} may not describe a subject" in shown
     assert f"polyseme edit {run.path} --ban junk" in shown
     found = json.loads(here("topics", str(run.path), "--json").stdout)
     assert [row["topic"] for row in found][-1] == topic

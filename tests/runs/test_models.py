@@ -309,8 +309,8 @@ def test_seed_words_are_read(tmp_path, text):
         (b'{"": ["a"]}', "needs a name"),
         (b'{"a": ["b"], " a": ["c"]}', "a name occurs twice"),
         (b'{"a": ["b"], "a": ["c"]}', "a name occurs twice"),
-        (b'{"a": ["b"]', "is wrong"),
-        (b"{" * 100_000, "is wrong"),
+        (b'{"a": ["b"]', "is not a file of seed words"),
+        (b"{" * 100_000, "is not a file of seed words"),
     ],
 )
 def test_wrong_files_of_seed_words(tmp_path, content, message):

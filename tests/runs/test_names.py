@@ -265,7 +265,7 @@ def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
     assert run.topic_titles == ["One", run.about["automatic_names"][1]]
     temporary = polyseme.fit(TEXTS, 2, namer=lambda words, *_, **__: words[0].title(), max_df=1.0)
     assert temporary.topic_titles == [words[0].title() for words in temporary.topic_words(1)]
-    with pytest.warns(UserWarning, match="keep their own names: namer= has a name for topic 99"):
+    with pytest.warns(UserWarning, match="keep their automatic names: namer= has a name for topic 99"):
         chosen = polyseme.fit(TEXTS, namer={99: "x"}, max_df=1.0)
     assert chosen.topic_titles == chosen.about["automatic_names"]
     assert temporary.name_topics({0: ""}).topic_titles[0] == temporary.about["automatic_names"][0]
@@ -276,7 +276,7 @@ def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
     [
         ({2: "x"}, "a name for topic 2, which does not exist: the run has topics 0 to 1"),
         ({-1: "x"}, "a name for topic -1"),
-        ({"0": "x"}, "numbers of topics as keys, got '0'"),
+        ({"0": "x"}, "topic numbers as keys, got '0'"),
         (["x"], "one name for each of the 2 topics, got 1"),
         ("names", "must be a function, a dict"),
         (3, "must be a function, a dict"),
@@ -307,7 +307,7 @@ def test_an_answer_to_the_prompt_is_read_back(run: polyseme.Run) -> None:
         ("I cannot do this.", "There are no names"),
         ("0: a\n0: b", "Topic 0 has two names"),
         ("0: <b>a</b>", "Topic 0 needs another name: the name has markup"),
-        ("{0: a}", "no JSON object"),
+        ("{0: a}", "not a JSON object"),
         ('{"first": "a"}', "'first' is not the number of a topic"),
     ],
 )

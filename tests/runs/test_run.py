@@ -141,7 +141,7 @@ def test_a_run_of_version_1_is_refused(tmp_path: Path) -> None:
 
 def test_a_copy_does_not_share_files(run: polyseme.Run, tmp_path: Path) -> None:
     copy = run.save(tmp_path / "copy")
-    with pytest.raises(InputError, match="is a run already"):
+    with pytest.raises(InputError, match="is already a run"):
         run.save(tmp_path / "copy")
     for path in copy.path.rglob("*"):
         if path.is_file():

@@ -124,7 +124,7 @@ def test_snippets_mark_all_forms_of_a_word(run: polyseme.Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ({"label": "seas"}, ["--label", "seas"], "no document has the label 'seas'; there is 'sea'"),
+        ({"label": "seas"}, ["--label", "seas"], "no document has the label 'seas'; the run has labels such as 'sea'"),
         ({"topic": 3}, ["--topic", "3"], "the run has the topics 0 to 2, got 3"),
         ({"topic": "One"}, ["--topic", "One"], "no topic has the name 'One'; there are 'Zero'"),
         ({"since": "June"}, ["--since", "June"], "must be a year or a date such as 1871, 1871-06 or 1871-06-30, got"),
@@ -209,12 +209,12 @@ def test_a_run_without_texts_labels_and_dates(tmp_path: Path) -> None:
     texts = [row["text"] for row in ROWS]
     run = polyseme.fit(texts, n_topics=2, random_state=0, keep_texts=False, max_df=1.0, output=tmp_path / "run")
     assert run.search("drive", 1)[0].snippet.marks  # in the excerpt
-    with pytest.raises(InputError, match="The run has no texts in which the phrase could be looked up: search without"):
+    with pytest.raises(InputError, match="The run does not store texts, which a search for a phrase needs: search"):
         run.search('"hard drive"')
     with pytest.raises(InputError, match="label=: the documents of this run have no labels"):
         run.search("drive", label="sea")
     ended = here("search", str(run.path), "drive", "--until", "1903")
-    assert "--until: no document of this run has a date; --time of a fit names their column." in ended.stderr
+    assert "--until: no document of this run has a date; a fit reads dates with --time COLUMN." in ended.stderr
 
 
 def test_phrases_of_joined_words(tmp_path: Path) -> None:

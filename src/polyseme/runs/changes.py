@@ -95,7 +95,7 @@ def update_run(
     like: Run | None = None,
     trust_pattern: bool = False,
 ) -> Updated:
-    """Add the documents of a reader that the run does not contain. Without new documents the run does not change."""
+    """Add the documents of a reader that the run does not contain yet. If there are none, the run does not change."""
     documents = _NewDocuments(reader)
     has_index = (path / INDEX_FILE).is_file()
     try:
@@ -118,7 +118,7 @@ def update_run(
             else:
                 _fold_in_levels(run, draft, shards)
             draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
-            if has_index and is_regular(run.path / SEARCH_DOCUMENTS_FILE):  # out of date, but most of it can be used
+            if has_index and is_regular(run.path / SEARCH_DOCUMENTS_FILE):  # out of date, but mostly reusable
                 link_file(run.path / SEARCH_DOCUMENTS_FILE, draft.folder / SEARCH_DOCUMENTS_FILE)
             without_words, perplexity = _new_documents(model, shards, run.n_documents)
     except _NothingNew:
@@ -129,7 +129,7 @@ def update_run(
 
 
 def refolded(model: Any, shards: DiskCorpus, *, refit: bool, report: Reporter) -> tuple[Any, bool]:
-    """Return the model with the documents of shards, fitted again if wanted, and whether Ctrl-C stopped that fit."""
+    """Return the model with the documents of shards, and whether Ctrl-C stopped the fit if `refit` is set."""
     if not refit:
         return model.with_documents(shards), False
     corpus = shards if fits_shards(model) else take_counts(shards)
@@ -147,7 +147,7 @@ def _fold_in_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> None:
 
 
 def _new_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> dict[str, Any]:
-    """Make finer levels again below the changed topics of a draft, unless the run was fitted without."""
+    """Make finer levels again below the changed topics of a draft, unless the run was fitted without levels."""
     if "levels" not in run.about:
         return {}
     corpus = take_counts(shards) if run.fits_in_memory else shards
@@ -156,7 +156,7 @@ def _new_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> dict[str, Any]
 
 
 def changed_about(run: Run, shards: DiskCorpus) -> dict[str, Any]:
-    """Return the fields of run.json for other documents or topics."""
+    """Return the fields of run.json after a change of documents or topics, without fields that are computed again."""
     manifest = shards.manifest
     sizes = {"documents": manifest.documents, "tokens": int(manifest.tokens), "shards": len(manifest.shards)}
     return {**{name: value for name, value in run.about.items() if name not in ("junk", "stability")}, **sizes}
@@ -175,7 +175,7 @@ class _NothingNew(Exception):
 
 
 class _NewDocuments:
-    """Documents of a reader that a run does not contain; counts them as they are read."""
+    """Documents of a reader that a run does not contain, counted as they are read."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -192,7 +192,7 @@ class _NewDocuments:
 
 
 class _RunCounter:
-    """Counts texts with the words of a run, without those that were removed with `edit`."""
+    """Counter of the words of a run in texts, without the words that were removed with `edit`."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -233,7 +233,7 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
 
 
 def _new_documents(model: Any, shards: DiskCorpus, first: int) -> tuple[int, float]:
-    """Return the number of documents from `first` on without known words, and the perplexity of all of them."""
+    """Return the number of documents without known words, and the perplexity, of all documents from row `first` on."""
     fitted, trained, reports, empty, start = model.fitted_, model.documents_, [], 0, 0
     for number, entry in enumerate(shards.manifest.shards):
         rows = slice(start, start + entry.documents)
@@ -281,7 +281,7 @@ class Edits:
         return origin
 
     def names(self, origin: list[list[int]], names: Mapping[int, str]) -> dict[int, str]:
-        """Return the names of the new topics; a merged topic has the first name of its topics."""
+        """Return the names of the new topics; a merged topic gets the first name among its topics."""
         renamed = {**names, **self.rename}
         given = ([renamed[topic] for topic in group if renamed.get(topic)] for group in origin)
         return {topic: group_names[0] for topic, group_names in enumerate(given) if group_names}
@@ -316,7 +316,7 @@ def edit_run(
     like: Run | None = None,
     trust_pattern: bool = False,
 ) -> Edited:
-    """Apply edits to a run; the edited run replaces it. At a finer `level` topics can be renamed."""
+    """Apply edits to a run; the edited run replaces it. At a finer `level` topics can only be renamed."""
     if not (edits.to_dict() or refit):
         raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
@@ -370,17 +370,17 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> boo
 
 
 def _kept_marks(run: Run, origin: list[list[int]]) -> dict[str, Any]:
-    """Return the marks of topics that are no subjects after topics were merged or deleted."""
+    """Return the junk marks of the topics that were not merged or deleted, by their new numbers."""
     marks = ((topic, run.junk.get(old[0])) for topic, old in enumerate(origin) if len(old) == 1)
     return {str(topic): mark._asdict() for topic, mark in marks if mark is not None}
 
 
 def _rename_finer(level: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> None:
-    """Write a run again with other names of the topics of a finer level."""
+    """Write a run again with new names for topics of a finer level."""
     if refit or set(edits.to_dict()) != {"rename"}:
         raise InputError(
-            "level=: topics of a finer level can only be renamed; edit those of the reading level, below which the "
-            "finer levels are then made again."
+            "level=: topics of a finer level can only be renamed; edit the topics of the reading level, and the finer "
+            "levels are made again below them."
         )
     run, n_topics = level.reading, level.fitted.n_topics
     assert run is not None
@@ -399,15 +399,15 @@ def _rename_finer(level: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> 
 
 
 def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
-    """Return the words of the run that are hidden already, or banned now; a word may be given in another form."""
-    known, found = set(run.vocabulary), set(run.hidden_words)
+    """Return the words that are hidden already and those in `ban`, which may be given in another form."""
+    known, hidden = set(run.vocabulary), set(run.hidden_words)
     for word in ban:
         columns = [] if word in known else run.vectorizer.transform([word]).indices.tolist()
-        found.add(run.vocabulary[columns[0]] if len(columns) == 1 else word)
-    columns_of(sorted(found), run.vocabulary)  # raises for a word that the run does not have
-    if found and not known - found - set(run.banned_words):
+        hidden.add(run.vocabulary[columns[0]] if len(columns) == 1 else word)
+    columns_of(sorted(hidden), run.vocabulary)  # raises for a word that the run does not have
+    if hidden and not known - hidden - set(run.banned_words):
         raise InputError("ban= would hide all words of the run: ban fewer.")
-    return sorted(found)
+    return sorted(hidden)
 
 
 def _names_after(run: Run, edits: Edits, origin: list[list[int]], hidden: Sequence[str]) -> dict[str, Any]:
@@ -420,7 +420,7 @@ def _names_after(run: Run, edits: Edits, origin: list[list[int]], hidden: Sequen
 
 
 def _levels_after(run: Run, hidden: Sequence[str]) -> dict[str, Any]:
-    """Return the field of run.json about finer levels that do not change, except for names with hidden words."""
+    """Return the field of run.json about the finer levels, which do not change except for names with hidden words."""
     new = columns_of(sorted(set(hidden) - set(run.hidden_words)), run.vocabulary)
     levels = {
         n_topics: {**level, "automatic_names": _names_without(run, level["automatic_names"], new)}
@@ -434,20 +434,20 @@ def _names_without(run: Run, names: Sequence[str | None], columns: Sequence[int]
     """Return the names, with None for those that contain one of these words."""
     if not columns:
         return list(names)
-    found = sp.csr_array(run.vectorizer.transform([name or "" for name in names]))[:, columns].sum(axis=1)
-    return [None if count else name for name, count in zip(names, found.tolist(), strict=True)]
+    occurrences = sp.csr_array(run.vectorizer.transform([name or "" for name in names]))[:, columns].sum(axis=1)
+    return [None if count else name for name, count in zip(names, occurrences.tolist(), strict=True)]
 
 
 def names_after_refit(names: Mapping[str, str], before: Any, after: Any) -> dict[str, Any]:
     """Return the fields of run.json with the names of topics that were fitted again.
 
-    names : given names by topic before the refit. A name goes to the topic that has the most similar words, and is
-    lost if less than MIN_OVERLAP of their probability is the same.
+    names : given names by topic before the refit. A name moves to the topic with the most similar words, or is dropped
+    if the two topics overlap by less than MIN_OVERLAP.
     """
     order, distance = align(before.fitted_.topic_word, after.fitted_.topic_word)
-    own = {str(topic): name for topic, name in enumerate(after.own_topic_names) if name}
+    from_model = {str(topic): name for topic, name in enumerate(after.own_topic_names) if name}
     kept = {str(order[int(topic)]): name for topic, name in names.items() if distance[int(topic)] <= 1 - MIN_OVERLAP}
-    return {"topic_names": {**kept, **own}, "automatic_names": [None] * after.fitted_.n_topics}
+    return {"topic_names": {**kept, **from_model}, "automatic_names": [None] * after.fitted_.n_topics}
 
 
 def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus:
@@ -469,11 +469,11 @@ def name_run(
     like: Run | None = None,
     trust_pattern: bool = False,
 ) -> Run:
-    """Give topics of a level of a run the names of a namer; None is the reading level.
+    """Name the topics of a level of a run with a namer; None is the reading level.
 
-    A function is called for topics without a given name, or for all with `overwrite`. Each name is stored in run.json
-    when it arrives; the tables and the page follow at the end, also after Ctrl-C. What is no name is reported in a
-    warning.
+    A function is called for topics without a given name, or with `overwrite` for all topics. Each name is stored in
+    run.json at once; the tables and the page follow at the end, also after Ctrl-C. Exceptions of the function and
+    invalid names are reported in a warning.
     """
     problems: list[str] = []
     n_missing = 0
@@ -511,7 +511,7 @@ def name_run(
         first = "; ".join(problems[:_PROBLEMS_SHOWN]).replace("\n", " ")
         more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""
         warnings.warn(
-            f"The namer did not name all topics, which keep the names that they had: {first}{more}.", stacklevel=3
+            f"The namer did not name all topics; the others keep their old names: {first}{more}.", stacklevel=3
         )
     return changed if level is None else changed.level(level)
 

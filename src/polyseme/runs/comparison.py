@@ -76,7 +76,7 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
 
 
 def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the words of both lists, of the first only and of the second only."""
+    """Return the words that are in both lists, only in the first, and only in the second."""
     return (
         [word for word in first if word in second],
         [word for word in first if word not in second],

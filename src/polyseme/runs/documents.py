@@ -1,7 +1,7 @@
 """Documents of a run: metadata and texts, and the Parquet files that store them.
 
-The metadata are one file documents.parquet, or a folder of that name with one file for every DOCUMENTS_PER_PIECE
-documents. The texts are files of some megabytes in texts/. While a run is written, its metadata are in the folder
+The metadata is one file documents.parquet, or a folder of that name with one file for every DOCUMENTS_PER_PIECE
+documents. The texts are files of some megabytes in texts/. While a run is written, its metadata is in the folder
 metadata/, without topics.
 
 Documents of a topic are ranked by the nats per token that the topic explains in them,
@@ -9,7 +9,7 @@ Documents of a topic are ranked by the nats per token that the topic explains in
     sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d.
 
 Documents shorter than half the median length are left out, and so are near-duplicates of a listed document and copies
-with equal counts. A document is listed for at most three topics, those that explain most of it.
+with equal counts. A document is listed for at most three topics: the topics that explain most of it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ DOCUMENTS_FILE, TEXTS_FOLDER, METADATA_FOLDER = "documents.parquet", "texts", "m
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """Metadata of each document."""
 DUPLICATE_ROW, DUPLICATE_OF = "duplicate_row", "duplicate_of"
-"""Columns with the row and the id of the document that a document is a near-duplicate of, null for others. Tables of
-earlier versions do not have them."""
+"""Columns with the row and the id of the earlier document of which a document is a near-duplicate; null for other
+documents. Tables of earlier versions do not have these columns."""
 EXCERPT_LENGTH = 300
 DOCUMENTS_PER_PIECE = 1 << 16
 _CACHED_PIECES = 8
@@ -53,7 +53,7 @@ Part = TypeVar("Part")
 
 
 def document_names(titles: Sequence[str | None], ids: Sequence[str]) -> list[str]:
-    """Return the name of each document: its title, or its id without one."""
+    """Return the name of each document: its title, or its id if it has no title."""
     return [title or name for title, name in zip(titles, ids, strict=True)]
 
 
@@ -93,7 +93,10 @@ def column_frame(rows: Sequence[Sequence[Any]]) -> Any:
 
 
 def with_duplicate_rows(frame: Any, rows: Sequence[int | None] | None = None) -> Any:
-    """Return the columns COLUMNS and DUPLICATE_ROW of a frame. `rows` are values; None: those of the frame, or null."""
+    """Return the columns COLUMNS and DUPLICATE_ROW of a frame.
+
+    rows : values of DUPLICATE_ROW; None: those of the frame, or null if the frame does not have this column.
+    """
     import polars as pl
 
     if rows is not None or DUPLICATE_ROW not in frame.columns:
@@ -102,19 +105,19 @@ def with_duplicate_rows(frame: Any, rows: Sequence[int | None] | None = None) ->
 
 
 def groups_of(duplicate_rows: Iterable[int | None]) -> Array:
-    """Return the row of the first document of each document's group. Raise ValueError for rows that cannot be.
+    """Return the row of the first document in each document's group. Raise ValueError if the rows are inconsistent.
 
     A document without near-duplicates is a group of its own.
     """
-    found = [number if row is None else row for number, row in enumerate(duplicate_rows)]
-    groups = np.array(found, dtype=np.int64)
+    first_rows = [number if row is None else row for number, row in enumerate(duplicate_rows)]
+    groups = np.array(first_rows, dtype=np.int64)
     if (groups < 0).any() or (groups > np.arange(len(groups))).any() or (groups[groups] != groups).any():
         raise ValueError(f"{DUPLICATE_ROW} does not name the first document of a group")
     return groups
 
 
 def groups_within(groups: Array) -> Array:
-    """Return groups of documents, some of which may be missing, by the row of the first one that is there."""
+    """Return the groups of a sample: for each document, the row in the sample of the first document in its group."""
     _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     return np.asarray(first[numbers.ravel()])
 
@@ -161,7 +164,8 @@ class FrameWriter:
     """
 
     def __init__(self, folder: Path, *, always_folder: bool = False) -> None:
-        folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)  # of an interrupted call
+        # An interrupted call may have left a file or a folder.
+        folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         self._folder, self._always_folder = folder, always_folder
         self._frames: list[Any] = []
@@ -194,9 +198,9 @@ class FrameWriter:
 
 
 class MetadataWriter:
-    """Writer of the metadata of documents one by one, to the folder metadata/.
+    """Writer of metadata to the folder metadata/, one document at a time.
 
-    keep : whether to keep the frames in memory, too.
+    keep : whether to keep the frames in memory as well.
     """
 
     def __init__(self, folder: Path, *, keep: bool = False) -> None:
@@ -206,7 +210,7 @@ class MetadataWriter:
         self.kept: list[Any] | None = [] if keep else None
 
     def add(self, row: Sequence[Any], duplicate_row: int | None = None) -> None:
-        """Add a document, with one value for each of COLUMNS, and the row that it is a near-duplicate of."""
+        """Add one value for each of COLUMNS, and the row of the document of which this one is a near-duplicate."""
         self._rows.append(row)
         self._duplicate_rows.append(duplicate_row)
         if len(self._rows) == DOCUMENTS_PER_PIECE:
@@ -245,7 +249,7 @@ class DocumentTable:
     def __init__(self, files: FileManifest, name: str = DOCUMENTS_FILE) -> None:
         self._files = files
         self.path = files.folder / name
-        self._names = sorted(found for found in files.entries if found == name or found.startswith(f"{name}/"))
+        self._names = sorted(file for file in files.entries if file == name or file.startswith(f"{name}/"))
         if not self._names:
             raise ModelFileError(f"{self.path} is missing or empty: restore it, or fit again.")
 
@@ -275,7 +279,7 @@ class DocumentTable:
             yield from frame.select(names).iter_rows()
 
     def take(self, rows: Sequence[int]) -> Any:
-        """Return one frame of these documents; `rows` increase."""
+        """Return one frame with these documents; `rows` must be increasing."""
         import polars as pl
 
         return pl.concat([frame[here.tolist()] for frame, here in split_rows(self, rows)])
@@ -288,7 +292,7 @@ class DocumentTable:
                 frame = next(frames)
                 check_documents(frame, columns or [*COLUMNS, *({DUPLICATE_ROW} & set(frame.columns))])
                 if schema not in (None, frame.schema):
-                    raise ValueError("its columns are not those of the other files")
+                    raise ValueError("its columns differ from those of the other files")
                 schema = frame.schema
             except (ValueError, OSError) as error:
                 raise damage_error(path, error) from None
@@ -296,7 +300,7 @@ class DocumentTable:
 
 
 def split_rows(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
-    """Yield each part with those of the rows that it contains, counted from its first row; `rows` increase."""
+    """Yield each part with the rows that lie in it, relative to its first row; `rows` must be increasing."""
     numbers = np.asarray(rows, dtype=np.int64)
     start = 0
     for part in parts:
@@ -346,7 +350,7 @@ class DocumentNames(Sequence[str]):
 class TextWriter:
     """Writer of texts to texts/. `flush` writes a file; further texts go to the next one.
 
-    append : whether to continue after the texts that are in the folder.
+    append : whether to continue after the texts that are already in the folder.
     """
 
     def __init__(self, folder: Path, *, append: bool = False) -> None:
@@ -381,7 +385,7 @@ class TextWriter:
 
 
 def read_texts(paths: Sequence[Path]) -> Iterator[list[str]]:
-    """Yield the texts of each of several files."""
+    """Yield the texts of each file as a list."""
     frames = read_frames(paths, ["text"])
     for path in paths:
         try:
@@ -409,11 +413,11 @@ class Texts:
             yield from part
 
     def take(self, rows: Sequence[int]) -> list[str]:
-        """Return the texts of these documents; `rows` increase."""
+        """Return the texts of these documents; `rows` must be increasing."""
         return list(self.some(rows))
 
     def some(self, rows: Any) -> Iterator[str]:
-        """Iterate over the texts of these documents; `rows` increase."""
+        """Iterate over the texts of these documents; `rows` must be increasing."""
         missing = len(rows)
         for part, here in split_rows(self.parts(), rows):
             yield from (part[row] for row in here.tolist())
@@ -431,7 +435,7 @@ class Texts:
         return len(self._names)
 
     def after(self, n_files: int) -> Iterator[str]:
-        """Iterate over the texts after those of the first files."""
+        """Iterate over the texts after the first `n_files` files."""
         for part in self._parts(self._names[n_files:]):
             yield from part
 
@@ -440,7 +444,7 @@ class Texts:
 
 
 def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
-    """Write a polars frame to a Parquet file, atomically. A full disk raises OSError, unlike in polars."""
+    """Write a polars frame to a Parquet file, atomically. Unlike polars, raise OSError if the disk is full."""
     content = io.BytesIO()
     frame.write_parquet(content, **options)
     write_atomically(path, [content.getbuffer()], flush=flush)
@@ -473,11 +477,11 @@ class Labels(NamedTuple):
     def of(cls, labels: Iterable[str | None]) -> Labels:
         """Number the labels of documents; None and "" mean no label."""
         seen: dict[str, int] = {}
-        found = np.fromiter((seen.setdefault(label or "", len(seen)) for label in labels), dtype=np.int32)
+        in_order_seen = np.fromiter((seen.setdefault(label or "", len(seen)) for label in labels), dtype=np.int32)
         names = sorted(seen)
-        number = np.empty(len(names), dtype=np.int32)
-        number[[seen[name] for name in names]] = np.arange(len(names))
-        return cls(names, number[found])
+        sorted_number = np.empty(len(names), dtype=np.int32)
+        sorted_number[[seen[name] for name in names]] = np.arange(len(names))
+        return cls(names, sorted_number[in_order_seen])
 
 
 class TopicDocuments(NamedTuple):
@@ -505,7 +509,7 @@ def topic_documents(
 
     documents : P(d) must be proportional to the number of tokens, so all sample weights must be equal.
     counts : documents x words, CSR, in one or more parts, in the order of the documents.
-    groups : result of `groups_of`; one document of a group of near-duplicates is listed.
+    groups : result of `groups_of`; only one document of each group of near-duplicates is listed.
     """
     K = fitted.n_topics
     doc_weights = documents.doc_weights / documents.doc_weights.sum()
@@ -553,14 +557,14 @@ def _best_documents(
             hashes = row_hashes(counted)
             if groups is not None and alike is not None:
                 hashes = np.where(alike[rows], _mix(groups[rows].astype(np.uint64)), hashes)
-            for topic, found in enumerate(best):
-                found.update(scores[:, topic], hashes, start)
+            for topic, top_rows in enumerate(best):
+                top_rows.update(scores[:, topic], hashes, start)
             start = rows.stop
     return _assign_documents(best, ranked, n_documents)
 
 
 class DocumentScorer:
-    """Computes the nats per token that each topic explains in documents."""
+    """Scorer of documents by the nats per token that each topic explains in them."""
 
     def __init__(self, fitted: FittedTopics, documents: TrainingDocuments) -> None:
         self._documents, self._inference = documents, fitted.inference
@@ -614,7 +618,7 @@ def _mix(numbers: Array) -> Array:
 
 
 def _blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
-    """Yield slices of rows."""
+    """Yield slices of at least 64 rows, and of about _NUMBERS_PER_BLOCK numbers if that is more."""
     rows_per_block = max(64, _NUMBERS_PER_BLOCK // numbers_per_row)
     for start in range(0, n_rows, rows_per_block):
         yield slice(start, min(start + rows_per_block, n_rows))
@@ -624,8 +628,8 @@ def _assign_documents(best: list[_TopRows], ranked: int, n_documents: int) -> tu
     """Assign documents in order of their scores, at most MAX_TOPICS topics per document and `ranked` per topic."""
     pairs = sorted(
         (-value, topic, row)
-        for topic, found in enumerate(best)
-        for value, row in zip(found.values.tolist(), found.rows.tolist(), strict=True)
+        for topic, top_rows in enumerate(best)
+        for value, row in zip(top_rows.values.tolist(), top_rows.rows.tolist(), strict=True)
     )
     documents: list[list[int]] = [[] for _ in best]
     scores: list[list[float]] = [[] for _ in best]
@@ -639,7 +643,7 @@ def _assign_documents(best: list[_TopRows], ranked: int, n_documents: int) -> tu
 
 
 class _TopRows:
-    """The rows with the largest positive values so far, the largest first; of equal values or hashes the first row."""
+    """The rows with the largest positive values, in decreasing order; of rows with equal hashes only the first."""
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -52,7 +52,7 @@ from polyseme.utils import check_integer, check_n_topics, perplexity_of
 T = TypeVar("T")
 
 MAX_CHARACTERS = 2**30
-"""Characters of the longest corpus that is counted in memory, unless the user says otherwise."""
+"""Characters of the longest corpus that is counted in memory, unless `shards` is given."""
 LEVELS_SAMPLE = 20_000
 """Number of documents, drawn at random, with which topics are split into finer ones and levels are compared."""
 LABELS_MODEL = "labels"
@@ -111,18 +111,18 @@ def fit(
         Texts (a list, a generator), a polars or pandas data frame, a file or folder (str or Path), several of them (a
         list of Path), or documents of `polyseme.text.read`.
     n_topics : int or None, default=None
-        Number of topics. None: a number that is good to read, between 5 and 25 (`polyseme.selection.reading_n_topics`).
+        Number of topics. None: chosen between 5 and 25 for readable topics (`polyseme.selection.reading_n_topics`).
     output : str, PathLike or None, default=None
-        Folder of the run. None: a temporary folder, which is removed with the returned object; `Run.save` writes it to
-        another one.
+        Folder of the run. None: a temporary folder, which is removed with the returned object; `Run.save` copies it to
+        another folder.
     model : {"plsa", "lda", "ctm", "hierarchical", "nmf"}, default="plsa"
         Model to fit.
     seeds : mapping of str to sequence of str or None, default=None
         Words of predefined topics by name: ``{"Sport": ["match", "team"]}``. These topics come first, in this order,
-        under these names; the rest are free.
+        under these names; the other topics are free.
     labels_from : str or None, default=None
         Column with labels to tie topics to (`polyseme.TopicClassifier`): each label gets a topic with its name, a
-        document without a label may have all of them, and `Run.transform` predicts labels. `n_topics` larger than the
+        document without a label may use all topics, and `Run.transform` predicts labels. `n_topics` larger than the
         number of labels adds free topics.
     background : float, default=0.0
         Share of each text that a background of common words explains (PLSA only).
@@ -134,7 +134,7 @@ def fit(
         Whether to make finer levels below these topics: twice as many topics each, up to 160, as long as they predict
         held-out documents better (`Run.levels`, `Run.level`). None makes them for PLSA; other models have one level.
     max_iter : int or None, default=None
-        Maximum number of iterations. None: that of the estimator.
+        Maximum number of iterations. None: the default of the estimator.
     random_state : int, default=0
         Seed of the random numbers.
     language : str or None, default="auto"
@@ -150,7 +150,7 @@ def fit(
     max_df : float, default=0.5
         Leave out words that occur in a larger share of the documents. Not applied to fewer than 20 documents.
     text : str, sequence of str or None, default=None
-        Column with the text of a table, or several to join. None: found by its name or length.
+        Column of a table with the texts, or several columns to join. None: detected by its name or length.
     id : str or None, default=None
         Column with the id of a document.
     title : str or None, default=None
@@ -166,23 +166,24 @@ def fit(
     sample : int or None, default=None
         Number of documents to draw at random. None: all.
     categories : sequence of str or None, default=None
-        Only documents with one of these labels.
+        Read only documents with one of these labels. None: all documents.
     noise : int, default=0
-        Number of other documents to add at random, if there are `categories`.
+        Number of other documents to add at random if `categories` is given.
     uncategorized : bool, default=False
         Whether to keep articles of a MediaWiki dump without a category.
     duplicates : {"keep", "drop"}, default="keep"
-        What to do with documents that are near-duplicates of a document before them, which share at least 85% of their
-        sequences of three words with it. "keep" counts them in the fit; lists of documents show one of them. "drop"
-        leaves them out.
+        What to do with near-duplicates: documents that share at least 85% of their sequences of three words with an
+        earlier document. "keep" counts them in the fit; lists of documents show only one of them. "drop" leaves them
+        out.
     keep_texts : bool, default=True
         Whether the run stores the texts.
     namer : callable, mapping of int to str, sequence of str or None, default=None
-        What names the topics after the fit, as in `Run.name_topics`. None: phrases and words of the documents.
+        Function that names the topics after the fit, or names, as in `Run.name_topics`. None: phrases and words of the
+        documents.
     page : bool, default=True
         Whether to write the explorer page into `output`.
     page_text : {"excerpt", "full", "none"}, default="excerpt"
-        How much of each document's text that page contains.
+        How much of each document's text the page contains.
     shards : bool or None, default=None
         Whether to count and fit from files instead of memory. None: if the texts have more than 2^30 characters.
     overwrite : bool, default=False
@@ -190,14 +191,15 @@ def fit(
     resume : bool, default=False
         Whether to continue the same call after it was killed, with the same result. The source must be the same.
     checkpoint : float, default=10.0
-        Seconds between two checkpoints of the fit, if there is an output.
+        Seconds between two checkpoints of the fit if `output` is given.
     verbose : int, default=0
         Whether to show progress and notes.
 
     Returns
     -------
     Run
-        Topics and documents. After Ctrl-C during the fit: those of the last completed iteration, with a warning.
+        Topics and documents. After Ctrl-C during the fit, the topics are those of the last completed iteration, and
+        there is a warning.
 
     Examples
     --------
@@ -251,7 +253,7 @@ def fit(
         try:
             run = run.name_topics(namer, verbose=verbose)
         except InputError as error:  # the number of topics was not known before the fit
-            warnings.warn(f"The topics keep their own names: {error}", stacklevel=2)
+            warnings.warn(f"The topics keep their automatic names: {error}", stacklevel=2)
     return run
 
 
@@ -270,7 +272,7 @@ def with_labels(model: str, label: str | None, labels_from: str | None) -> tuple
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What determines the result of a fit, beside the documents. Compared with those of the interrupted call."""
+    """Settings that, with the documents, determine the result of a fit. A resumed call must have the same settings."""
 
     reading: dict[str, Any]
     """Arguments of `polyseme.text.open_source`."""
@@ -285,14 +287,14 @@ class FitSettings:
     """Whether to keep or to drop documents that are near-duplicates of others."""
 
     def estimator(self, n_topics: int | None, **known: Any) -> Any:
-        """Return the estimator, not fitted. `known` are arguments of `make_model` that depend on the documents."""
+        """Return the unfitted estimator. `known` are arguments of `make_model` that depend on the documents."""
         others = "model", "n_topics", "seeds", "levels"
         options = {name: value for name, value in self.fitting.items() if name not in others}
         return make_model(self.fitting["model"], n_topics, **options, **known)
 
     @property
     def makes_levels(self) -> bool:
-        """Whether the run gets finer levels, as long as they predict better."""
+        """Whether the run gets finer levels, if they predict better."""
         return MODELS[self.fitting["model"]].has_levels and self.fitting["levels"] != "none"
 
     def check(self) -> None:
@@ -353,7 +355,7 @@ def fit_run(
         read = draft.stage("read", lambda: _read(draft, open_reader(), settings))
         facts = {**read, **draft.stage("counted", lambda: _count(draft, read))}
         if facts["in_memory"] and "counts" not in vars(draft.run):
-            draft.know(counts=take_counts(draft.run.shards))  # of an interrupted call
+            draft.know(counts=take_counts(draft.run.shards))  # counted by an interrupted call
         chosen = draft.stage("chosen", lambda: _choose(draft, settings))
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
         fitted = draft.stage("fitted", lambda: _fit(draft, facts, settings, chosen, place))
@@ -368,7 +370,7 @@ def fit_run(
 
 
 def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, Any]:
-    """Write the texts and metadata of the documents, and learn their words; in memory, count them too."""
+    """Write the texts and metadata of the documents, and learn their words; in memory, also count the words."""
     start = time.perf_counter()
     vectorizer = Vectorizer(**settings.counting)
     drop = settings.duplicates == "drop"
@@ -380,12 +382,12 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
                 draft.report,
                 lambda documents: _learn(draft, vectorizer, recorder, documents, settings.shards),
             )
-        except InputError:  # words that all documents have are left out
+        except InputError:  # equal documents leave no words, because words of all documents are dropped; say so instead
             check_distinct(recorder.duplicates())
             raise
     duplicates = recorder.duplicates()
     if reader.documents < 2:
-        raise InputError("There is only one document, and topics are of several: give more documents.")
+        raise InputError("There is only one document, but topics need at least two: give more documents.")
     if drop:
         check_distinct(duplicates)
     if duplicates["found"]:
@@ -416,9 +418,9 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
 def learn_words(
     reader: Reader, vectorizer: Vectorizer, report: Reporter, learn: Callable[[Iterator[Document]], T]
 ) -> T:
-    """Return the result of `learn`, which learns the words of the documents of a reader.
+    """Read the documents and return the result of `learn`, which learns their words.
 
-    With fewer than FEW_DOCUMENTS documents all words are counted, whatever `min_df` and `max_df` are.
+    With fewer than FEW_DOCUMENTS documents all words are counted, regardless of `min_df` and `max_df`.
     """
     with report.stage("Reading and counting", unit="MB", size=1e6) as update:
         documents = reading_progress(reader, update)
@@ -442,14 +444,14 @@ def learn_words(
 def count_documents(reader: Reader, vectorizer: Vectorizer, report: Reporter) -> Any:
     """Read documents, learn their words and return their counts."""
     return learn_words(
-        reader, vectorizer, report, lambda documents: vectorizer.fit_transform(found.text for found in documents)
+        reader, vectorizer, report, lambda documents: vectorizer.fit_transform(document.text for document in documents)
     )
 
 
 def _learn(
     draft: RunDraft, vectorizer: Vectorizer, recorder: DocumentRecorder, documents: Iterator[Any], shards: bool | None
 ) -> bool:
-    """Learn the words of the documents; return whether they were counted in memory, too."""
+    """Learn the words of the documents; return whether the words were also counted, in memory."""
     if not shards:
         limit = MAX_CHARACTERS if shards is None else None
         try:
@@ -489,7 +491,7 @@ def _with_progress(texts: Texts, n_documents: int, update: Any) -> Iterator[str]
 
 
 def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
-    """Return the number of topics and, if it was chosen here, how."""
+    """Return the number of topics and, if it is chosen here, the fields of run.json about the choice."""
     run, n_topics, seed = draft.run, settings.fitting["n_topics"], settings.fitting["random_state"]
     n_documents = run.n_documents
     if settings.fitting["model"] == LABELS_MODEL:
@@ -507,7 +509,10 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
     if counts.shape[0] < n_documents:
         choice["reason"] += f" Chosen with {counts.shape[0]:,} of {n_documents:,} documents, drawn at random."
     seeds, depth = settings.fitting["seeds"], settings.fitting["depth"]
-    for least, why in ((len(seeds or ()), "seeds= names as many"), (2 ** (depth or 0), f"depth={depth} needs as many")):
+    for least, why in (
+        (len(seeds or ()), "seeds= names that many"),
+        (2 ** (depth or 0), f"depth={depth} needs that many"),
+    ):
         if choice["n_topics"] < least:
             choice["n_topics"] = least
             choice["reason"] += f" The number of topics is {least}, because {why}."
@@ -522,13 +527,14 @@ def _sampled_counts(run: Run, seed: int) -> Any:
 
 
 def choose_n_topics(counts: Any, report: Reporter, seed: int) -> dict[str, Any]:
-    """Choose the number of topics to read; return it with the fields of run.json about it."""
+    """Choose the number of topics for reading; return it with the fields of run.json about the choice."""
     with report.stage("Choosing the number of topics") as update:
-        found = reading_n_topics(counts, max_documents=None, random_state=seed, progress=update)
-    choice = {**found.as_dict(), "n_topics": found.chosen}
-    if not found.structured and found.rows:
-        least = found.rows[0].n_topics
-        choice |= {"n_topics": least, "reason": f"{found.reason} The {least} topics that follow may be chance."}
+        selection = reading_n_topics(counts, max_documents=None, random_state=seed, progress=update)
+    choice = {**selection.as_dict(), "n_topics": selection.chosen}
+    if not selection.structured and selection.rows:
+        least = selection.rows[0].n_topics
+        reason = f"{selection.reason} The {least} topics that follow may be due to chance."
+        choice |= {"n_topics": least, "reason": reason}
     return choice
 
 
@@ -547,13 +553,13 @@ def _fit(
     chosen: Mapping[str, Any],
     checkpoint: Checkpoint | None,
 ) -> dict[str, Any]:
-    """Fit the model and write it. If the number of topics was chosen here, PLSA starts from topics of the choice."""
+    """Fit the model and write it. If the number of topics was chosen, PLSA starts from the topics of a fit for that."""
     n_topics, seeds, seed = chosen["n_topics"], settings.fitting["seeds"], settings.fitting["random_state"]
     known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
     if seeds:
         columns, unknown = seed_columns(seeds, draft.run.vectorizer)
         if unknown:
-            draft.report.note(f"Seed words that the documents do not have: {', '.join(unknown)}.")
+            draft.report.note(f"Seed words that do not occur in the documents: {', '.join(unknown)}.")
         parts = draft.run.count_parts()
         known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
     elif chosen.get("typical_fit") is not None and "start" in MODELS[settings.fitting["model"]].options:
@@ -578,7 +584,7 @@ def _fit(
 def _make_levels(
     draft: RunDraft, facts: Mapping[str, Any], settings: FitSettings, fitted: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the finer levels. There are none below topics of a fit that Ctrl-C stopped."""
+    """Write the finer levels. A fit that Ctrl-C stopped gets none."""
     start, levels = time.perf_counter(), dict[str, Any]()
     if not fitted["interrupted"]:
         corpus = draft.run.counts if facts["in_memory"] else draft.run.shards
@@ -589,35 +595,35 @@ def _make_levels(
 def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[str, Any]:
     """Write the finer levels below the model of a draft; return the field of run.json about them.
 
-    corpus : the counts in memory, or the shards. Topics are split with LEVELS_SAMPLE of the documents at most. Ctrl-C
-    keeps the levels that are complete.
+    corpus : the counts in memory, or the shards. Topics are split with at most LEVELS_SAMPLE of the documents. After
+    Ctrl-C the levels that are complete remain.
     """
     run = draft.run
     rows = sample_rows(run.n_documents, LEVELS_SAMPLE, seed)
     sample = take_counts(corpus, rows) if corpus is run.shards else corpus[rows]
-    found = dict[str, Any]()
+    levels = dict[str, Any]()
     with draft.report.stage("Making finer levels") as update:
         try:
             for level in make_levels(run.model, corpus, rows, sample, random_state=seed, progress=update):
                 level.model.set_vocabulary(run.vocabulary)
-                found[str(level.model.fitted_.n_topics)] = draft.save_level(level)
+                levels[str(level.model.fitted_.n_topics)] = draft.save_level(level)
         except KeyboardInterrupt:
-            draft.keep_levels(found)
-            draft.report.note("Stopped while finer levels were made: the run has those that were complete.")
-    return found
+            draft.keep_levels(levels)
+            draft.report.note("Stopped while finer levels were made: the run has the levels that were complete.")
+    return levels
 
 
 def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) -> tuple[bool, float]:
     """Fit with a progress bar; return whether Ctrl-C stopped the fit, and the seconds it took.
 
-    `y` are the labels of the documents of a classifier.
+    y : labels of the documents, for a classifier.
 
-    After Ctrl-C the estimator holds the best model so far. If there is none, KeyboardInterrupt is raised again.
+    After Ctrl-C the estimator has the best model until then. If there is none, raise KeyboardInterrupt again.
     """
     start = time.perf_counter()
     interrupted = False
     with report.stage("Fitting topics", unit="iterations") as update, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a note says it in the words of the caller
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a note below replaces it
 
         def show(entry: Mapping[str, float]) -> None:
             most = Solver.max_iter if model.max_iter is None else model.max_iter

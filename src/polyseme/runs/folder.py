@@ -1,7 +1,7 @@
-"""Folders of runs: which folders are runs, their JSON files, and how a run takes its place in one step.
+"""Folders of runs: which folders are runs, their JSON files, and how a new run replaces an old one in one step.
 
-The JSON files, run.json and stages.json, have a version and a digest, and a table of their fields with the check of
-each value. Fields that are not listed are read by no code.
+The JSON files, run.json and stages.json, have a version and a digest. For each file, a table lists its fields with the
+check of each value. No code reads fields that are not listed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def check_is_run(path: Path) -> None:
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Raise InputError if a run cannot be written to `path`; only a run may be overwritten.
 
-    A link to a run or to an empty folder is followed. Nothing is created, so that this is called before any work.
+    A link to a run or to an empty folder is followed. Nothing is created, so this can be called before any work.
     """
     _recover(path)
     target = _resolved(path)
@@ -84,10 +84,10 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     if target.exists():
         is_run = (target / RUN_FILE).is_file()
         if is_run and not overwrite:
-            raise InputError(f"{path} is a run already: choose another output=, or replace it with overwrite=True.")
+            raise InputError(f"{path} is already a run: choose another output=, or replace it with overwrite=True.")
         if not is_run and (not target.is_dir() or any(target.iterdir())):
             raise InputError(f"{path} exists and is not a run: choose another output=.")
-    # A run is written beside its final place. One whose folder was made read-only is not replaced either.
+    # A run is written beside its final place, so the parent must be writable. A read-only run is not replaced either.
     parent = next(folder for folder in target.parents if folder.exists())
     for folder in (parent, target) if target.exists() else (parent,):
         if not folder.is_dir():
@@ -105,9 +105,9 @@ def work_folder(path: Path) -> Path:
 
 @contextmanager
 def run_lock(path: Path) -> Iterator[Path]:
-    """Hold the lock of the run `path` and yield the folder itself, after all links.
+    """Hold the lock of the run `path`, and yield its folder with all links resolved.
 
-    Raises InputError if another process holds the lock. An exchange of the folder that was interrupted is completed.
+    Raises InputError if another process holds the lock. Completes an interrupted exchange of the folder.
     """
     target = _resolved(path)
     if not target.parent.is_dir():
@@ -166,7 +166,7 @@ def _publish(work: Path, path: Path) -> None:
 
 
 def _permissions(work: Path, path: Path) -> int:
-    """Return the permissions of a run: those of the folder that it replaces, so that a private run stays private."""
+    """Return the permissions of a run: those of the folder it replaces, so that a private run stays private."""
     if path.exists():
         return stat.S_IMODE(path.stat().st_mode) | stat.S_IRWXU
     return work.stat().st_mode & stat.S_ISGID | 0o777 & ~umask()
@@ -174,7 +174,7 @@ def _permissions(work: Path, path: Path) -> int:
 
 @contextmanager
 def atomic_folder(path: Path, *, overwrite: bool = False, resume: bool = False) -> Iterator[Path]:
-    """Yield a work folder that replaces `path` when the block succeeds, as `replacing`, and hold the lock of `path`."""
+    """Hold the lock of `path`, and yield a work folder that replaces `path` as in `replacing`."""
     check_target(path, overwrite=overwrite)
     _resolved(path).parent.mkdir(parents=True, exist_ok=True)
     with run_lock(path) as target:
@@ -184,7 +184,7 @@ def atomic_folder(path: Path, *, overwrite: bool = False, resume: bool = False) 
 
 
 def _resolved(path: Path) -> Path:
-    """Return the absolute path after all links."""
+    """Return the absolute path with all links resolved."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):  # RuntimeError until Python 3.12
@@ -192,7 +192,7 @@ def _resolved(path: Path) -> Path:
 
 
 def _recover(path: Path) -> None:
-    """Complete an exchange of the folder `path` that was interrupted."""
+    """Complete an interrupted exchange of the folder `path`."""
     if is_interrupted(_resolved(path)):
         with run_lock(path):
             pass
@@ -279,7 +279,7 @@ STAGE_FIELDS = {
     ),
     "files": FILES,
 }
-"""Fields of stages.json, of a run that is not finished."""
+"""Fields of stages.json, the file of an unfinished run."""
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:

@@ -1,17 +1,18 @@
-"""Topics that are no subjects: mail headers, signatures, boilerplate, encoded files, copies of one document.
+"""Topics that do not describe a subject: mail headers, signatures, boilerplate, encoded files, copies of one document.
 
-A topic is marked as junk by what its tokens, weighted by P(z|d,w), have in common:
+A topic is marked as junk by the first of these tests that its tokens, weighted by P(z|d,w), pass:
 
-    place     their places in the documents (in ten parts of each) differ from those of all tokens: headers at the
-              beginning, signatures at the end. The total variation distance is at least MIN_DISTANCE, plus what chance
-              gives for as many documents
-    repeated  MIN_REPEATED of them, and MIN_RATIO times as many as of all tokens, belong to sequences of three words
-              that occur in many documents
-    copies    MIN_COPIES of them are in near-duplicate documents, and MIN_RATIO times as many as of all tokens
+    place     their positions in the documents, each divided into ten parts, differ from those of all tokens: headers at
+              the beginning, signatures at the end. The total variation distance is at least MIN_DISTANCE plus the
+              distance that chance gives for as many documents
+    repeated  a share of at least MIN_REPEATED, and MIN_RATIO times the share of all tokens, is in sequences of three
+              words that occur in many documents
+    copies    a share of at least MIN_COPIES, and MIN_RATIO times the share of all tokens, is in near-duplicates
     few       almost all of them are in very few documents: 1 / sum_d P(d|z)^2, the effective number of documents, is
-              below MAX_FEW of the documents per topic
+              less than MAX_FEW times the number of documents per topic
 
-The first two need the texts, of which a sample is used. Counts alone tell the last one.
+The first two tests need a sample of the texts, the third needs the groups of near-duplicates. The last test needs only
+the weights P(z|d).
 """
 
 from __future__ import annotations
@@ -35,36 +36,36 @@ MIN_COPIES = 0.5
 MIN_RATIO = 2.5
 MAX_FEW = 0.03
 SAMPLE, SAMPLE_TOKENS = 10_000, 1 << 20
-"""Largest number of documents whose texts are looked at, and of their tokens."""
+"""Largest numbers of documents and of tokens in the sample of texts."""
 REPEATED_SHARE, MIN_DOCUMENTS = 0.0005, 5
 """A sequence is repeated if it occurs in this share of the documents, and in this many."""
 WORDS_REMOVED = 5
 _PARTS = 10
 _MIN_TOKENS = 2 * _PARTS
-"""Length of the shortest document whose tokens have a place."""
+"""Number of tokens of the shortest document whose positions are used."""
 _NGRAM = 3
 _NUMBERS_AT_ONCE = 1 << 22
 
 
 class TokenSample(NamedTuple):
-    """The words of some documents in their order."""
+    """Words of a sample of documents, in the order of the texts."""
 
     rows: Array
-    """The documents."""
+    """Rows of the documents."""
     sequences: TokenSequences
 
     @classmethod
     def of(cls, vectorizer: Vectorizer, rows: Array, texts: Iterable[str]) -> TokenSample:
-        """Look up the words of the texts of these documents; the last ones are left out if there are too many."""
+        """Look up the words of the texts of these documents. Drop the last documents if there are too many words."""
         if not len(rows):
             return cls(rows, TokenSequences(np.empty(0, np.int32), np.zeros(1, np.int64)))
-        found = vectorizer.sequences(texts)
-        n = max(1, int(np.searchsorted(found.indptr, SAMPLE_TOKENS, side="right")) - 1)
-        return cls(rows[:n], TokenSequences(found.tokens[: found.indptr[n]], found.indptr[: n + 1]))
+        read = vectorizer.sequences(texts)
+        n = max(1, int(np.searchsorted(read.indptr, SAMPLE_TOKENS, side="right")) - 1)
+        return cls(rows[:n], TokenSequences(read.tokens[: read.indptr[n]], read.indptr[: n + 1]))
 
 
 class Mark(NamedTuple):
-    """Why a topic is no subject."""
+    """Reason why a topic may not describe a subject."""
 
     kind: str
     """One of KINDS."""
@@ -75,44 +76,45 @@ KINDS = ("place", "repeated", "copies", "few")
 
 
 def junk_topics(run: Run) -> dict[int, Mark]:
-    """Return the topics that are no subjects, by number."""
+    """Return the topics that do not describe a subject, by number."""
     doc_topic, doc_weights, n_topics = run.doc_topic, run.model.documents_.doc_weights, run.fitted.n_topics
-    found: dict[int, Mark] = {}
+    marks: dict[int, Mark] = {}
     if n_topics < 2:
-        return found
+        return marks
     copies, in_copies = _share_of(np.bincount(run.groups)[run.groups] > 1, doc_topic, doc_weights)
     documents = effective_documents(doc_topic, doc_weights)
     shares = token_shares(run, run.token_sample) if len(run.token_sample.rows) else None
     for topic in range(n_topics):
         if shares is not None and shares.distance[topic] >= MIN_DISTANCE + shares.chance[topic]:
-            found[topic] = Mark("place", "its words stand at the same places of documents, as in headers or signatures")
+            reason = "its words occur at the same positions in documents, as in headers or signatures"
+            marks[topic] = Mark("place", reason)
         elif shares is not None and shares.repeated[topic] >= max(MIN_REPEATED, MIN_RATIO * shares.overall):
             share = f"{shares.repeated[topic]:.0%} of its words are"
-            found[topic] = Mark("repeated", f"{share} in passages that many documents repeat")
+            marks[topic] = Mark("repeated", f"{share} in passages that many documents repeat")
         elif copies[topic] >= max(MIN_COPIES, MIN_RATIO * in_copies):
-            found[topic] = Mark("copies", f"{copies[topic]:.0%} of its words are in near-duplicate documents")
+            marks[topic] = Mark("copies", f"{copies[topic]:.0%} of its words are in near-duplicate documents")
         elif documents[topic] < MAX_FEW * len(doc_topic) / n_topics:
             number = max(1, round(float(documents[topic])))
             where = "one document" if number == 1 else f"about {number} documents"
-            found[topic] = Mark("few", f"almost all of its words are in {where}")
-    return found
+            marks[topic] = Mark("few", f"almost all of its words are in {where}")
+    return marks
 
 
 class TokenShares(NamedTuple):
-    """What the tokens of each topic have in common."""
+    """Positions and repetition of the tokens of each topic."""
 
     distance: Floats
-    """Total variation distance of the places of its tokens from those of all tokens."""
+    """Total variation distance between the positions of its tokens and those of all tokens."""
     chance: Floats
-    """Distance that chance gives, if every document has one place."""
+    """Distance expected by chance, if each document contributes one position."""
     repeated: Floats
-    """Share of its tokens in sequences that many documents have."""
+    """Share of its tokens in sequences that occur in many documents."""
     overall: float
-    """The same share of all tokens."""
+    """Share of all tokens in such sequences."""
 
 
 def token_shares(run: Run, sample: TokenSample) -> TokenShares:
-    """Measure places and repetition of the tokens of each topic in a sample of the documents."""
+    """Measure positions and repetition of the tokens of each topic in a sample of the documents."""
     tokens, indptr = np.asarray(sample.sequences.tokens), np.asarray(sample.sequences.indptr)
     lengths = np.diff(indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
@@ -129,44 +131,44 @@ def token_shares(run: Run, sample: TokenSample) -> TokenShares:
         part = known[start : start + step]
         weights = theta[rows[part]] * phi[tokens[part]]
         weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        at_places += _sums(weights, places[part], _PARTS + 1)
+        at_places += _group_sums(weights, places[part], _PARTS + 1)
         in_repeated += repeated[part].astype(np.float64) @ weights
         firsts = np.flatnonzero(np.diff(rows[part], prepend=-1))
         of_documents[rows[part[firsts]]] += np.add.reduceat(weights, firsts, axis=0)
     totals = np.maximum(at_places.sum(axis=0), np.finfo(np.float64).tiny)
     placed = at_places[:_PARTS]
-    usual = placed.sum(axis=1) / max(placed.sum(), 1.0)
-    own = placed / np.maximum(placed.sum(axis=0), 1.0)
+    overall = placed.sum(axis=1) / max(placed.sum(), 1.0)
+    by_topic = placed / np.maximum(placed.sum(axis=0), 1.0)
     documents = np.maximum(of_documents.sum(axis=0) ** 2 / np.maximum((of_documents**2).sum(axis=0), 1e-300), 1.0)
-    chance = np.sqrt(2 / np.pi) / 2 * np.sqrt(usual).sum() / np.sqrt(documents)
+    chance = np.sqrt(2 / np.pi) / 2 * np.sqrt(overall).sum() / np.sqrt(documents)
     return TokenShares(
-        0.5 * np.abs(own - usual[:, np.newaxis]).sum(axis=0) * (placed.sum(axis=0) > 0),
+        0.5 * np.abs(by_topic - overall[:, np.newaxis]).sum(axis=0) * (placed.sum(axis=0) > 0),
         chance,
         in_repeated / totals,
         float(in_repeated.sum() / totals.sum()),
     )
 
 
-def _sums(values: Floats, numbers: Array, n_sums: int) -> Floats:
-    """Return the sums of the rows with each number."""
-    ones = np.ones(len(numbers))
-    chosen = sp.csc_array((ones, numbers, np.arange(len(numbers) + 1)), shape=(n_sums, len(numbers)))
-    return np.asarray(chosen @ values)
+def _group_sums(values: Floats, groups: Array, n_groups: int) -> Floats:
+    """Return the sum of the rows of `values` in each group; `groups` has the group of each row."""
+    ones = np.ones(len(groups))
+    indicator = sp.csc_array((ones, groups, np.arange(len(groups) + 1)), shape=(n_groups, len(groups)))
+    return np.asarray(indicator @ values)
 
 
 def _repeated(tokens: Array, rows: Array, indptr: Array, groups: Array) -> Array:
-    """Return a mask of the tokens in sequences of known words that many documents have; copies count once."""
+    """Return a mask of the tokens in sequences of known words that occur in many documents; copies count once."""
     n = len(tokens) - _NGRAM + 1
     mask = np.zeros(len(tokens), dtype=bool)
     if n < 1:
         return mask
-    keys, whole = np.zeros(n, dtype=np.uint64), rows[:n] == rows[_NGRAM - 1 :]
+    keys, is_sequence = np.zeros(n, dtype=np.uint64), rows[:n] == rows[_NGRAM - 1 :]
     for shift in range(_NGRAM):
         part = tokens[shift : shift + n]
-        whole = whole & (part >= 0)
+        is_sequence = is_sequence & (part >= 0)
         keys = keys * np.uint64(0x9E3779B97F4A7C15) + part.astype(np.uint64)
         keys ^= keys >> np.uint64(29)
-    starts = np.flatnonzero(whole)
+    starts = np.flatnonzero(is_sequence)
     if not starts.size:
         return mask
     _, numbers = np.unique(keys[starts], return_inverse=True)
@@ -190,7 +192,7 @@ def effective_documents(doc_topic: Array, doc_weights: Array) -> Floats:
 
 
 def _share_of(documents: Array, doc_topic: Array, doc_weights: Array) -> tuple[Floats, float]:
-    """Return the share of each topic's tokens, and of all tokens, in some documents (a mask)."""
+    """Return the share of each topic's tokens, and of all tokens, that are in some documents (a mask)."""
     rows = np.flatnonzero(documents)
     weights = np.asarray(doc_weights, dtype=np.float64)
     totals = np.zeros(doc_topic.shape[1])
@@ -202,18 +204,19 @@ def _share_of(documents: Array, doc_topic: Array, doc_weights: Array) -> tuple[F
 
 
 def junk_notes(junk: Mapping[int, Mark], words: Sequence[Sequence[str]], folder: str | None = None) -> list[str]:
-    """Return a sentence about each marked topic, and what removes their words, the copies or the topics.
+    """Return a sentence about each marked topic, and the calls that remove their words, the copies or the topics.
 
-    folder : the run, for commands; None: calls of Python.
+    folder : folder of the run, for commands; None: Python calls.
     """
-    notes = [f"Topic {topic} may be no subject: {mark.reason}." for topic, mark in sorted(junk.items())]
+    notes = [f"Topic {topic} may not describe a subject: {mark.reason}." for topic, mark in sorted(junk.items())]
     of_kind = {kind: [topic for topic, mark in sorted(junk.items()) if mark.kind == kind] for kind in KINDS}
     if worded := of_kind["place"] + of_kind["repeated"]:
         banned = list(dict.fromkeys(word for topic in worded for word in words[topic][:WORDS_REMOVED]))
         command = f"polyseme edit {folder} --ban {','.join(banned)} --refit"
         notes.append(f"To remove their words: {command if folder else f'run.edit(ban={banned}, refit=True)'}")
     if of_kind["copies"]:
-        notes.append(f"To leave out copies: fit with {'--duplicates drop' if folder else 'duplicates=drop'}")
+        argument = "--duplicates drop" if folder else "duplicates='drop'"
+        notes.append(f"To leave out copies: fit with {argument}")
     if few := of_kind["few"]:
         command = f"polyseme edit {folder} {' '.join(f'--delete {topic}' for topic in few)}"
         notes.append(f"To remove topics of few documents: {command if folder else f'run.edit(delete={few})'}")

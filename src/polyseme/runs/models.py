@@ -1,12 +1,12 @@
 """The models that ``polyseme fit --model`` offers, and the seed words of named topics.
 
-`MODELS` declares of each model which options it takes and whether it is fitted from shards; `make_model` returns its
+`MODELS` declares the options of each model and whether it can be fitted from shards; `make_model` returns its
 estimator. The number of topics of a tree is the number of its leaves.
 
 Seed words guide the first topics. In PLSA a prior (`polyseme.priors.SeedWords`) counts every seed word as if it had
 occurred more often in its topic, and the fit starts from the seed words; NMF has no prior, so it only starts from them.
-LDA needs a better start than seed words: with 20 topics of 20 Newsgroups, nine of them named by three words each, LDA
-from the same start as NMF covered 0.20 of the named groups by their topics, where NMF covered 0.63.
+LDA takes no seed words, because it needs a better start: with 20 topics on 20 Newsgroups, nine of them named by three
+words each, the named topics of LDA covered 0.20 of their groups, and those of NMF from the same start 0.63.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from polyseme.utils import check_integer, check_n_topics
 SEED_SHARE = 0.01
 """Pseudo-counts of a seed word, as a share of the tokens of an average topic.
 
-One word in a hundred is the frequency of the most frequent words of a topic, so a seed word counts as much as these,
-in a corpus of any size. On a third of 20 Newsgroups (20 topics, three seed words for each of nine groups, mean of four
-seeds), the share of the named group in its topic and the share of the group that the topic covers were 0.71 and 0.69
-without the prior, 0.75 and 0.65 with this value, and 0.82 and 0.54 with three times as much.
+One word in a hundred is the frequency of the most frequent words of a topic, so a seed word counts as much as these
+words in a corpus of any size. On a third of 20 Newsgroups (20 topics, three seed words for each of nine groups, mean of
+four seeds), the share of the named group in its topic and the share of the group that the topic covers were 0.71 and
+0.69 without the prior, 0.75 and 0.65 with this value, and 0.82 and 0.54 with three times this value.
 """
 MAX_SEED_FILE = 1 << 24
 """Largest file of seed words, in bytes."""
@@ -59,18 +59,18 @@ class TextModel:
     options: tuple[str, ...] = ()
     """Options of `make_model` that not every model takes."""
     from_shards: bool = True
-    """Whether the model is fitted from shards on disk, or needs all counts in memory."""
+    """Whether the model can be fitted from shards on disk; otherwise it needs all counts in memory."""
     has_levels: bool = False
     """Whether finer levels can be made below the topics (`polyseme.selection.levels`)."""
 
     @property
     def takes_checkpoint(self) -> bool:
-        """Whether a fit stores its state in a folder that is given. A fit from shards stores its state beside them."""
+        """Whether a fit can store its state in a given folder. A fit from shards stores its state beside the shards."""
         return "checkpoint" in self.options
 
     @property
     def edits_topics(self) -> bool:
-        """Whether topics can be merged and removed, and words banned."""
+        """Whether topics can be merged and deleted, and words banned."""
         return self.estimator.edits_topics
 
     @property
@@ -115,14 +115,14 @@ def make_model(
     checkpoint: Any = None,
     n_jobs: int | None = None,
 ) -> Any:
-    """Return the estimator of a model of the command line, not fitted.
+    """Return the unfitted estimator of a model of the command line.
 
     Parameters
     ----------
     name : str
         A key of `MODELS`.
     n_topics : int or None
-        Number of topics; of a tree, the number of leaves. None is for a tree of which `branching` is given.
+        Number of topics; of a tree, the number of leaves. None: `branching` determines the tree.
     background : float, default=0.0
         Share of the background (PLSA only).
     max_iter : int, default=None
@@ -132,17 +132,17 @@ def make_model(
     depth : int, default=None
         Levels of a tree below its root. None: 2, or 1 if the tree has fewer than four leaves.
     branching : int or sequence of int, default=None
-        Number of children of a node of a tree, one number or one for each level. None: the leaves are spread evenly
-        over the nodes of each level, so that a node has about as many children at every level.
+        Number of children of a node of a tree, one number or one for each level. None: the leaves are spread evenly, so
+        that nodes of all levels have about the same number of children.
     seeds : mapping of str to sequence of int, default=None
         Columns of the seed words of each named topic (`seed_columns`). The named topics come first, in this order; the
-        others are free.
+        other topics are free.
     word_totals : array of shape (n_words,), default=None
-        Number of tokens of each word in the documents, which seed words need.
+        Number of tokens of each word in the documents; `seeds` needs them.
     start : array of shape (n_topics, n_words), default=None
         P(w|z) from which the fit starts (PLSA only). None: a random start.
     labels : sequence of str or None, default=None
-        The label of each document, None without one (model "labels" only).
+        Label of each document; None if it has none (model "labels" only).
     checkpoint : path-like or Checkpoint, default=None
         Where the state of the fit is stored (models with `takes_checkpoint` only).
     n_jobs : int, default=None
@@ -151,7 +151,7 @@ def make_model(
     Returns
     -------
     estimator
-        The estimator to call `fit` of.
+        The estimator.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def text_model(name: str) -> TextModel:
 
 
 def fits_shards(estimator: Any) -> bool:
-    """Return whether an estimator is fitted from shards on disk, or needs all counts in memory."""
+    """Return whether an estimator can be fitted from shards on disk; otherwise it needs all counts in memory."""
     return any(model.from_shards for model in MODELS.values() if model.estimator is type(estimator))
 
 
@@ -246,19 +246,18 @@ def _labels(
     tied = n_label_topics(options["labels"])
     if n_topics is not None and n_topics < tied:
         raise InputError(
-            f"n_topics={n_topics} is too small: the labels and a shared topic need {tied} topics: raise n_topics=, or "
-            "leave it out."
+            f"n_topics={n_topics} is too small: the labels need at least {tied} topics: raise it, or leave it out."
         )
     return TopicClassifier(n_free=0 if n_topics is None else n_topics - tied, **settings)
 
 
 def n_label_topics(labels: Sequence[str | None] | None) -> int:
-    """Return the number of topics for labels: one each, and a shared one if documents have none.
+    """Return the number of topics for labels: one for each, and a shared one if some documents have no label.
 
     Parameters
     ----------
     labels : sequence of str or None
-        The label of each document, None without one.
+        Label of each document; None if it has none.
 
     Returns
     -------
@@ -282,7 +281,7 @@ _MAKERS: dict[str, _Maker] = {"plsa": _plsa, "nmf": _nmf, "hierarchical": _hiera
 
 
 def _children_per_level(depth: int | None, branching: int | Sequence[int]) -> list[int]:
-    """Return the number of children of a node of each level of a regular tree."""
+    """Return the number of children of a node at each level of a regular tree."""
     if isinstance(branching, int):
         branching = [branching] * check_integer("depth", DEPTH if depth is None else depth, least=1)
     per_level = [check_integer("branching", children, least=1) for children in branching]
@@ -298,8 +297,8 @@ def _children_per_level(depth: int | None, branching: int | Sequence[int]) -> li
 def even_tree(n_leaves: int, depth: int | None = None) -> list[int]:
     """Return the parents of the nodes of a tree whose leaves are spread evenly.
 
-    Level i of `depth` levels has about n_leaves^(i / depth) nodes, so a node has about as many children at every level.
-    Numbers of children of nodes of one level differ by at most one.
+    Level i of `depth` levels has about n_leaves^(i / depth) nodes, so nodes of all levels have about the same number of
+    children. Within a level these numbers differ by at most one.
 
     Parameters
     ----------
@@ -354,12 +353,12 @@ def checked_seeds(seeds: Any) -> dict[str, list[str]] | None:
     Returns
     -------
     dict of str to list of str, or None
-        The same.
+        The same words.
 
     Raises
     ------
     InputError
-        If it is something else.
+        If `seeds` has another type.
     """
     if seeds is None:
         return None
@@ -375,8 +374,8 @@ def checked_seeds(seeds: Any) -> dict[str, list[str]] | None:
 def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedColumns:
     """Find the seed words of named topics in the vocabulary of a vectorizer.
 
-    A seed word is counted as a document is, so case, language, stems and phrases are those of the vectorizer. Of a seed
-    of several words that is no phrase of the vocabulary, every word is a seed word.
+    The vectorizer counts a seed word like a document, with the same case, language, stems and phrases. If a seed of
+    several words is not a phrase of the vocabulary, each of its words is a seed word.
 
     Parameters
     ----------
@@ -417,7 +416,7 @@ def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedCol
     if empty:
         given = ", ".join(seeds[empty[0]]) or "no words"
         raise InputError(
-            f"seeds=: the documents have none of the words of {empty[0]!r} ({given}): give words that they have."
+            f"seeds=: none of the words of {empty[0]!r} ({given}) occurs in the documents: give other words."
         )
     return SeedColumns(columns, unknown)
 
@@ -481,7 +480,7 @@ def read_seeds(path: str | PathLike[str]) -> dict[str, list[str]]:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise InputError(f"seeds=: line {line} of {path} is not UTF-8: save the file as UTF-8.") from None
     except ValueError as error:
-        raise InputError(f"seeds=: {path} is wrong: {error}.") from None
+        raise InputError(f"seeds=: {path} is not a file of seed words: {error}.") from None
     if not seeds:
         raise InputError(f"seeds=: {path} has no topics: write lines such as Sport: match, team.")
     return seeds

@@ -1,14 +1,15 @@
-"""Names of topics: phrases and words of the documents, names that people or their functions give, and prompts for them.
+"""Names of topics: made of phrases and words of the documents, or given by users or their functions; prompts for names.
 
-The name of a topic is a phrase of the texts and two words. The phrase p has the largest
+The name of a topic z is a phrase p of the texts and two words. The phrase is the one with the largest
 
     n_zp / D_z log[(n_zp / df_p) / P(z)]
 
-with n_zp the sum of P(z|d,p) over the documents that contain it, P(z|d,p) proportional to P(z|d) and the P(w|z) of its
-words, D_z = sum_d P(z|d) and df_p the number of its documents. It must cover MIN_COVERAGE of the topic (n_zp / D_z),
-have MIN_SHARE of its documents in the topic (n_zp / df_p) and contain one of the topic's first TOP_WORDS words. The
-words are the first ones that are not in the phrase; a word of which a phrase of the topic holds MIN_HELD is replaced by
-that phrase. Without a phrase, or without texts, a topic has three words. No two topics have the same name.
+where n_zp is the sum of P(z|d,p) over the documents that contain p, P(z|d,p) is proportional to P(z|d) times the
+product of P(w|z) over the words of p, D_z = sum_d P(z|d), and df_p is the number of documents that contain p. The
+phrase must cover MIN_COVERAGE of the topic (n_zp / D_z), have MIN_SHARE of its documents in the topic (n_zp / df_p) and
+contain one of the topic's first TOP_WORDS words. The two words are the topic's first words that are not in the phrase;
+a word is replaced by a phrase of the topic that contains at least MIN_HELD of its occurrences. Without a phrase, or
+without texts, the name has three words. No two topics have the same name.
 
 Names can also come from a namer: a function, a mapping or a list. `naming_prompt` asks a language model for names, and
 `parse_names` reads the answer.
@@ -42,13 +43,13 @@ TOP_WORDS = 10
 PARTS = 3
 """Number of words and phrases in a name."""
 MAX_DOCUMENTS, MAX_CHARACTERS = 20_000, 2**27
-"""Size of the sample of texts in which phrases are looked for: documents, and characters of all of them."""
+"""Size of the sample of texts that is searched for phrases: documents, and their characters in total."""
 _WORDS_RANKED = 30
 _TINY = np.finfo(np.float64).tiny
 
 
 Namer = Callable[..., str] | Mapping[int, str] | Sequence[str | None]
-"""What names topics: a function, names by topic, or one name for each topic."""
+"""A function that names topics, names by topic, or one name for each topic."""
 MAX_NAME = 80
 """Characters of the longest name."""
 _MARKUP = re.compile(r"<\s*[a-zA-Z/!?]|```")
@@ -61,12 +62,12 @@ class RunPhrases(NamedTuple):
     """Phrases of the texts of a run, or of a sample of them."""
 
     rows: Array
-    """The documents in which phrases were looked for."""
+    """The documents that were searched for phrases."""
     phrases: Phrases
 
     @classmethod
     def of(cls, vectorizer: Vectorizer, rows: Array, texts: Iterable[str]) -> RunPhrases:
-        """Find phrases in the texts of these documents; of long texts the beginnings, so that memory is bounded."""
+        """Find phrases in the texts of these documents. To bound the memory, use only the beginnings of long texts."""
         if vectorizer.analyzer != "word" or not len(rows):
             return cls(rows[:0], no_phrases(len(vectorizer.vocabulary_)))
         most = MAX_CHARACTERS // len(rows)
@@ -76,10 +77,10 @@ class RunPhrases(NamedTuple):
 def automatic_names(
     run: Run, known: Sequence[str | None] | None = None, *, parents: Sequence[str | None] | None = None
 ) -> list[str]:
-    """Return names of all topics of a run, made of the words of its documents.
+    """Return names of all topics of a run, made of phrases and words of its documents.
 
-    known : names to keep; None for a topic that needs one. parents : name of the topic above each topic, whose words
-    the name does not repeat if it has others.
+    known : names to keep; None for a topic that needs a name. parents : name of the topic above each topic; the new
+    name avoids its words if the topic has other words.
     """
     names: list[str | None] = [None] * run.fitted.n_topics if known is None else list(known)
     if any(name is None for name in names):
@@ -95,7 +96,7 @@ def automatic_names(
 
 
 def level_names(run: Run, known: Sequence[str | None] | None) -> list[str]:
-    """Return names of the topics of a finer level, which do not repeat those of the topics that they are parts of.
+    """Return names of the topics of a finer level that do not repeat the words of their parents' names.
 
     A topic that is not split has the name of its parent. known : as in `automatic_names`.
     """
@@ -107,7 +108,7 @@ def level_names(run: Run, known: Sequence[str | None] | None) -> list[str]:
 
 
 def parent_titles(run: Run) -> list[str]:
-    """Return the name of the topic above each topic; [] for the reading level. The level above is read."""
+    """Read the level above, and return the name of the topic above each topic; [] for the reading level."""
     if run.parents is None:
         return []
     titles = run.level(run.parents.level).topic_titles
@@ -115,7 +116,7 @@ def parent_titles(run: Run) -> list[str]:
 
 
 def word_names(run: Run) -> list[str]:
-    """Return names of the first words of each topic, without a look at the texts."""
+    """Return names made of the first words of each topic, without reading the texts."""
     names: list[str] = []
     for topic, words in enumerate(run.topic_words(_WORDS_RANKED)):
         names.append(_unused(map(_with_spaces, words), topic, {name.casefold() for name in names}))
@@ -123,7 +124,7 @@ def word_names(run: Run) -> list[str]:
 
 
 def _unused(parts: Iterable[str], topic: int, taken: Collection[str]) -> str:
-    """Return a name of the first parts that is not among `taken`."""
+    """Join the first parts to a name that is not in `taken`, with more parts or a number if necessary."""
     more, number = iter(parts), 2
     name = plain = ", ".join(islice(more, PARTS)) or f"topic {topic}"
     while name.casefold() in taken:
@@ -134,7 +135,7 @@ def _unused(parts: Iterable[str], topic: int, taken: Collection[str]) -> str:
 
 
 class _NameMaker:
-    """What the names of all topics need: the words of each topic, and how much of each phrase belongs to it."""
+    """Maker of names from the words of each topic and from how much of each phrase belongs to it."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._amounts, self._vocabulary = run, run.word_amounts, run.vocabulary
@@ -160,7 +161,7 @@ class _NameMaker:
         return _columns_of_rows(self._run.vectorizer.transform(given)) if any(given) else [set() for _ in given]
 
     def name(self, topic: int, repeated: Collection[int], taken: Collection[str]) -> str:
-        """Return a name that is not among `taken`, if possible without the columns `repeated`."""
+        """Return a name that is not in `taken`, if possible without the words in the columns `repeated`."""
         words = [int(word) for word in self._ranked[topic] if self._amounts.topic_word[topic, word] > 0]
         words = [word for word in words if word not in repeated] + [word for word in words if word in repeated]
         return _unused(self._parts(topic, words, set(words[:TOP_WORDS]) - set(repeated)), topic, taken)
@@ -183,23 +184,23 @@ class _NameMaker:
         return self._phrases.words.get(word) or _with_spaces(self._vocabulary[word])
 
     def _lead(self, topic: int, top: set[int]) -> int | None:
-        """Return the phrase that a name begins with."""
+        """Return the phrase with which the name of a topic begins, or None."""
         allowed = self._usable & (self._coverage[:, topic] >= MIN_COVERAGE) & (self._share[:, topic] >= MIN_SHARE)
-        found = [phrase for phrase in np.flatnonzero(allowed).tolist() if self._columns[phrase] & top]
-        return max(found, key=lambda phrase: float(self._score[phrase, topic]), default=None)
+        candidates = [phrase for phrase in np.flatnonzero(allowed).tolist() if self._columns[phrase] & top]
+        return max(candidates, key=lambda phrase: float(self._score[phrase, topic]), default=None)
 
     def _holder(self, topic: int, word: int, used: set[int]) -> int | None:
-        """Return the most frequent phrase of a topic that holds enough of the occurrences of a word."""
+        """Return the most frequent phrase of a topic that contains enough of the occurrences of a word, or None."""
         occurrences = self._phrases.occurrences
         least = MIN_HELD * max(int(self._phrases.word_tokens[word]), 1)
-        found = [
+        candidates = [
             phrase
             for phrase in self._with_word.get(word, ())
             if occurrences[phrase] >= least
             and self._share[phrase, topic] >= MIN_SHARE
             and not self._columns[phrase] & used
         ]
-        return max(found, key=lambda phrase: int(occurrences[phrase]), default=None)
+        return max(candidates, key=lambda phrase: int(occurrences[phrase]), default=None)
 
 
 def topic_documents_of_phrases(phrases: Phrases, topic_word: Array, doc_topic: Floats) -> Floats:
@@ -225,11 +226,11 @@ def _with_spaces(word: str) -> str:
     return word.replace(PHRASE_SEPARATOR, " ")
 
 
-# names that people or their functions give
+# names that users or their functions give
 
 
 def checked_name(name: Any) -> str:
-    """Return a name without spaces and quotation marks around it. Raise ValueError if it cannot be shown as a name."""
+    """Return a name without spaces and quotation marks around it. Raise ValueError if it cannot be shown."""
     if not isinstance(name, str):
         raise ValueError(f"the name is a {type(name).__name__}, not a string")
     name = name.strip()
@@ -247,14 +248,14 @@ def checked_name(name: Any) -> str:
 
 
 def check_namer(namer: Any, n_topics: int | None = None) -> None:
-    """Raise InputError if this is no namer, or if its names are not for the topics 0 to `n_topics` - 1."""
+    """Raise InputError if this is not a namer, or if its names are not for the topics 0 to `n_topics` - 1."""
     if callable(namer):
         return
     if isinstance(namer, Mapping):
         names: Mapping[Any, Any] = namer
         for topic in names:
             if isinstance(topic, bool) or not isinstance(topic, int | np.integer):
-                raise InputError(f"namer= must have numbers of topics as keys, got {topic!r}.")
+                raise InputError(f"namer= must have topic numbers as keys, got {topic!r}.")
             if topic < 0 or (n_topics is not None and topic >= n_topics):
                 last = "" if n_topics is None else f": the run has topics 0 to {n_topics - 1}"
                 raise InputError(f"namer= has a name for topic {topic}, which does not exist{last}.")
@@ -280,16 +281,16 @@ def names_of_namer(namer: Namer) -> dict[int, str]:
 
 def excerpts_of_topics(run: Run, n_documents: int) -> list[list[str]]:
     """Return the beginnings of the most typical documents of each topic."""
-    shown = [rows[:n_documents] for rows in run.typical.documents]
-    rows = sorted({row for some in shown for row in some})
-    everywhere = rows if run.rows is None else run.rows[rows].tolist()
-    texts = run.table.take(everywhere)["excerpt"].to_list() if rows else []
+    typical = [rows[:n_documents] for rows in run.typical.documents]
+    rows = sorted({row for topic_rows in typical for row in topic_rows})
+    table_rows = rows if run.rows is None else run.rows[rows].tolist()
+    texts = run.table.take(table_rows)["excerpt"].to_list() if rows else []
     excerpt = dict(zip(rows, texts, strict=True))
-    return [[excerpt[row] or "" for row in some] for some in shown]
+    return [[excerpt[row] or "" for row in topic_rows] for topic_rows in typical]
 
 
 def siblings_of(run: Run, topic: int, titles: Sequence[str]) -> list[str]:
-    """Return the names of the other topics below the same topic of the level above, or of all others without one."""
+    """Return the names of the other topics with the same parent; at the reading level, of all other topics."""
     others = [other for other in range(len(titles)) if other != topic]
     if run.parents is not None:
         parents = run.parents.topics
@@ -323,7 +324,7 @@ def parse_names(text: str) -> dict[int, str]:
     Parameters
     ----------
     text : str
-        Lines such as "0: Space flight", among which other lines are ignored, or a JSON object from topics to names.
+        Lines such as "0: Space flight" (other lines are ignored), or a JSON object from topics to names.
 
     Returns
     -------
@@ -341,10 +342,10 @@ def parse_names(text: str) -> dict[int, str]:
         try:
             pairs = list(json.loads(plain).items())
         except (ValueError, RecursionError):
-            raise InputError('The names are no JSON object: write lines such as "0: Space flight".') from None
+            raise InputError('The names are not a JSON object: write lines such as "0: Space flight".') from None
     else:
-        found = (_ANSWER.fullmatch(line.strip()) for line in plain.splitlines())
-        pairs = [(match[1], match[2]) for match in found if match]
+        matches = (_ANSWER.fullmatch(line.strip()) for line in plain.splitlines())
+        pairs = [(match[1], match[2]) for match in matches if match]
     names: dict[int, str] = {}
     for topic, name in pairs:
         if not (str(topic).isdecimal() and len(str(topic)) < 10):
@@ -354,7 +355,7 @@ def parse_names(text: str) -> dict[int, str]:
         except ValueError as error:
             raise InputError(f"Topic {topic} needs another name: {error}.") from None
         if names.setdefault(int(topic), checked) != checked:
-            raise InputError(f"Topic {topic} has two names: leave one.")
+            raise InputError(f"Topic {topic} has two names: keep one of them.")
     if not names:
         raise InputError('There are no names: write lines such as "0: Space flight".')
     return names

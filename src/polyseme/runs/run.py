@@ -1,8 +1,8 @@
 """`Run`: a folder with topics and documents, which `polyseme.fit` and ``polyseme fit`` write.
 
 Files are read when they are first used, and checked against the manifest in run.json. Documents and counts are read
-piece by piece where that is possible. What needs all of them works up to MAX_NUMBERS_IN_MEMORY numbers; `in_memory`
-returns a random sample of a larger run.
+piece by piece where that is possible. Methods that need all of them at once work up to MAX_NUMBERS_IN_MEMORY counts and
+weights; `in_memory` returns a random sample of a larger run.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from polyseme.utils import effective_threads
 
 MODEL_FILE, SHARDS_FOLDER, PAGE_FILE, TOPICS_FILE = "model.safetensors", "shards", "explorer.html", "topics.csv"
 LEVELS_FOLDER = "levels"
-"""Folder with the models of finer levels, each in a folder with the name of its number of topics."""
+"""Folder with the models of finer levels, each in a subfolder named after its number of topics."""
 FILES_FOR_PEOPLE = (PAGE_FILE, TOPICS_FILE)
-"""Files that polyseme writes and does not read: a run is complete without them. So are the tables of other levels."""
+"""Files that polyseme writes but never reads, like the tables of finer levels: a run is complete without them."""
 MAX_NUMBERS_IN_MEMORY = 1 << 27
 """Largest number of non-zero counts and topic weights that are loaded into memory at once."""
 SAMPLE_SIZE = 10_000
@@ -71,11 +71,11 @@ MAX_LABELS = 1000
 _UPDATE_EVERY = 64
 """Documents between two updates of the progress bar."""
 _EXAMPLES = 3
-_OTHER_DOCUMENTS = "the number of its documents is not that of its shards"
+_OTHER_DOCUMENTS = "its table and its shards have different numbers of documents"
 EMPTY_TEXT, NO_KNOWN_WORD = "the text is empty", "no word of the text is in the run's vocabulary"
 """Reasons why a new document has no topic weights."""
 _TEXT_COLUMNS = COLUMNS[:-1]
-"""Columns of the table that `transform` returns, before the numbers."""
+"""Text columns of the table that `transform` returns; columns of numbers follow."""
 
 
 class Run:
@@ -95,11 +95,11 @@ class Run:
     rows : array of int or None, default=None
         The documents of a sample, in increasing order. None: all documents.
     owner : object, default=None
-        Object that keeps a temporary folder.
+        Object that owns the temporary folder of the run: the folder is removed with this object.
     reading : Run or None, default=None
-        The run with the topics of the reading level, if this object has those of a finer level.
+        The run at the reading level, the level of the fit, if this object has the topics of a finer level.
     **known : object
-        Values of cached properties that are in memory already.
+        Values of cached properties that are already in memory.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Run:
         model = self.about["model"]["class"]
         return f"{model} with {self.fitted.n_topics} topics of {self.n_documents:,} documents"
 
-    # what the files contain
+    # content of the files
 
     @cached_property
     def model(self) -> Any:
@@ -153,7 +153,7 @@ class Run:
 
     @property
     def fitted(self) -> FittedTopics:
-        """What the model knows of its topics."""
+        """Topics and inference of the model."""
         return self.model.fitted_
 
     @property
@@ -181,7 +181,7 @@ class Run:
 
     @property
     def shard_files(self) -> list[str]:
-        """Names of the files of counts, which the manifest of the shards lists."""
+        """Names of the files with counts, as the manifest of the shards lists them."""
         return [f"{SHARDS_FOLDER}/{entry.name}" for entry in self.shards.manifest.files]
 
     @property
@@ -225,7 +225,7 @@ class Run:
         return documents
 
     def column(self, name: str) -> list[Any]:
-        """Return the values of a column of `documents`, without loading the others.
+        """Return the values of a column of `documents`, without loading the other columns.
 
         Parameters
         ----------
@@ -246,24 +246,24 @@ class Run:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Id of each document, after the name of its file if ids repeat."""
+        """Id of each document; if ids repeat, each id follows the name of its file."""
         return unique_ids(self.column("id"), self.column("source"))
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """Name of each document: its title, or its id without one."""
+        """Name of each document: its title, or its id if it has no title."""
         if self.fits_in_memory:
             return document_names(self.column("title"), self.column("id"))
         return DocumentNames(self.table, self.n_documents)
 
     @cached_property
     def labels(self) -> list[str]:
-        """Label of each document, "" without one."""
+        """Label of each document; "" if it has none."""
         return [label or "" for label in self.column("label")]
 
     @cached_property
     def label_numbers(self) -> Labels:
-        """Labels as numbers; of a large run the most frequent ones."""
+        """Labels as numbers. A large run has only its MAX_LABELS most frequent labels."""
         if self.fits_in_memory:
             return Labels.of(self.labels)
         tally = Counter(label or "" for label in self.table.column("label"))
@@ -273,12 +273,12 @@ class Run:
 
     @property
     def duplicates(self) -> dict[str, Any]:
-        """How many near-duplicates the fit found, and whether it kept them; empty if it did not look for them."""
+        """Number of near-duplicates that the fit found, and whether it kept them; empty if it did not look for them."""
         return dict(self.about.get("duplicates", {}))
 
     @cached_property
     def groups(self) -> Array:
-        """Row of the first of the documents that are near-duplicates of each other, for each document."""
+        """For each document, the row of the first document in its group of near-duplicates."""
         if self.reading is not None:
             return self.reading.groups
         if not self.duplicates.get("found") or self.duplicates["mode"] == "drop":
@@ -293,17 +293,17 @@ class Run:
 
     @property
     def _loaded(self) -> bool:
-        """Whether the metadata of all documents are in memory."""
+        """Whether the metadata of all documents is in memory."""
         return "documents" in vars(self) and self.rows is None
 
     @property
     def stored_texts(self) -> Texts:
-        """Full texts of all documents on disk, read one file at a time; false if the run does not have them."""
+        """Full texts of all documents on disk, read one file at a time; false if the run does not store texts."""
         return Texts(self.files)
 
     @cached_property
     def texts(self) -> list[str] | None:
-        """Full texts, or None if the run does not have them."""
+        """Full texts, or None if the run does not store texts."""
         stored = self.stored_texts
         if not stored:
             return None
@@ -314,13 +314,13 @@ class Run:
 
     @property
     def model_files(self) -> list[str]:
-        """Names of the model and of the arrays of its documents, without those of other levels."""
+        """Names of the files with the model and the arrays of its documents, without those of finer levels."""
         names = [name for name in self.files.entries if "/" not in name]
         return [name for name in names if name == MODEL_FILE or name.endswith(".npy")]
 
     @property
     def topic_names(self) -> dict[int, str]:
-        """Names that people have given to topics."""
+        """Names that users have given to topics."""
         return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
 
     @property
@@ -337,9 +337,9 @@ class Run:
 
     @cached_property
     def phrases(self) -> RunPhrases:
-        """Phrases of the texts, by which topics are named; none without texts.
+        """Phrases of the texts, from which the names of topics are made; none without texts.
 
-        They are those of at most 20,000 documents, drawn at random, and of the first characters of long documents.
+        They come from at most 20,000 documents, drawn at random, and only from the beginnings of long documents.
         """
         stored = self.stored_texts
         rows = sample_rows(self.n_documents if stored else 0, MAX_DOCUMENTS, 0)
@@ -347,16 +347,16 @@ class Run:
 
     @cached_property
     def token_sample(self) -> TokenSample:
-        """The words of some documents in their order; none without texts."""
+        """Words of a sample of documents, in the order of the texts; none without texts."""
         stored = self.stored_texts
         rows = sample_rows(self.n_documents if stored else 0, SAMPLE, 0)
         return TokenSample.of(self.vectorizer, rows, stored.some(rows if self.rows is None else self.rows[rows]))
 
     @property
     def junk(self) -> dict[int, Mark]:
-        """Topics that are no subjects, such as mail headers and boilerplate, with the reason; listed last."""
-        found = self.about.get("junk", {}) if self.reading is None else {}
-        return {int(topic): Mark(mark["kind"], mark["reason"]) for topic, mark in found.items()}
+        """Topics that do not describe a subject, such as mail headers and boilerplate, with the reason; listed last."""
+        marks = self.about.get("junk", {}) if self.reading is None else {}
+        return {int(topic): Mark(mark["kind"], mark["reason"]) for topic, mark in marks.items()}
 
     @cached_property
     def word_amounts(self) -> WordAmounts:
@@ -435,7 +435,7 @@ class Run:
         return TopicParents(above, topics, shares)
 
     def finer_topics(self, n_words: int = 10) -> list[list[FinerTopic]]:
-        """Return the topics of the next finer level that belong to each topic, with those below them.
+        """Return the topics of the next finer level that belong to each topic, with their own finer topics.
 
         Parameters
         ----------
@@ -445,9 +445,9 @@ class Run:
         Returns
         -------
         list of list of FinerTopic
-            For each topic, those below it, the heaviest first.
+            The finer topics of each topic, in the order of decreasing weight.
         """
-        found: list[list[FinerTopic]] = [[] for _ in range(self.fitted.n_topics)]
+        children: list[list[FinerTopic]] = [[] for _ in range(self.fitted.n_topics)]
         finer = self.levels[1 if self.reading is None else self.levels.index(self.fitted.n_topics) + 1 :]
         if finer:
             level = self.level(finer[0])
@@ -457,8 +457,8 @@ class Run:
             for k in sorted(range(finer[0]), key=lambda topic: -weights[topic]):
                 share = float(level.parents.shares[k])
                 topic = FinerTopic(finer[0], k, titles[k], weights[k], share, words[k], below[k])
-                found[level.parents.topics[k]].append(topic)
-        return found
+                children[level.parents.topics[k]].append(topic)
+        return children
 
     @property
     def banned_words(self) -> list[str]:
@@ -467,7 +467,7 @@ class Run:
 
     @property
     def hidden_words(self) -> list[str]:
-        """Words that an `edit` has hidden from all lists and names; the model still has them."""
+        """Words that an `edit` has hidden from all lists and names; the model still contains them."""
         return list(self.about.get("hidden_words", []))
 
     @property
@@ -497,7 +497,7 @@ class Run:
         documents, parts = self.model.documents_, self.count_parts()
         return topic_documents(self.fitted, documents, parts, n_documents, self.label_numbers, self.groups)
 
-    # what a user asks for
+    # methods for users
 
     def topics(self, n_words: int = 10) -> TopicTable:
         """Return a table of the topics: id, name, weight, fit and words.
@@ -536,9 +536,9 @@ class Run:
             Columns id, title, label, time, source, tokens (number of words that the run knows), topic (the main topic),
             name (its name, or its first words), share (its weight), reason, and the weight of each topic, such as
             "0 game, team, season". The weights are those of the posterior under the prior of P(z|d) that the model has
-            learned, so that a few words give no certainty. A text without any known word has no topic and no weights,
-            and `reason` says why. With topics tied to labels (`labels_from`), predicted is the predicted
-            label and probability its probability.
+            learned, so a few words do not make a topic certain. A text without any known word has no topic and no
+            weights, and `reason` says why. With topics tied to labels (`labels_from`), the column predicted has the
+            predicted label and the column probability its probability.
         """
         frame, counts = self.count(open_source(source, **reading), reporter(verbose))
         return self.weigh(frame, counts)
@@ -567,7 +567,7 @@ class Run:
         unknown = np.concatenate([np.diff(part.counts.indptr) == 0 for part in folded])
         titles = self.topic_titles
         main = weights.argmax(axis=1)
-        texts = [None if none else titles[topic] for topic, none in zip(main, unknown, strict=True)]
+        main_titles = [None if none else titles[topic] for topic, none in zip(main, unknown, strict=True)]
         reasons = [
             (NO_KNOWN_WORD if excerpt else EMPTY_TEXT) if none else None
             for excerpt, none in zip(frame["excerpt"], unknown, strict=True)
@@ -576,12 +576,12 @@ class Run:
             frame.select(_TEXT_COLUMNS), _tokens(counts), weights, [f"{k} {title}" for k, title in enumerate(titles)]
         )
         table = table.with_columns(**self.model.predicted(weights))
-        numbers = [name for name in table.columns if name not in (*_TEXT_COLUMNS, "tokens")]
+        columns = [name for name in table.columns if name not in (*_TEXT_COLUMNS, "tokens")]
         known = pl.lit(pl.Series(~unknown))
-        table = table.with_columns(pl.when(known).then(pl.col(name)).otherwise(None).alias(name) for name in numbers)
-        after = table.columns.index("topic") + 1
-        table = table.insert_column(after, pl.Series("name", texts, dtype=pl.String))
-        return table.insert_column(after + 2, pl.Series("reason", reasons, dtype=pl.String))
+        table = table.with_columns(pl.when(known).then(pl.col(name)).otherwise(None).alias(name) for name in columns)
+        position = table.columns.index("topic") + 1
+        table = table.insert_column(position, pl.Series("name", main_titles, dtype=pl.String))
+        return table.insert_column(position + 2, pl.Series("reason", reasons, dtype=pl.String))
 
     def search(
         self,
@@ -610,15 +610,15 @@ class Run:
         method : str, default="bm25+topics"
             Method of `polyseme.retrieval.SearchIndex.search`.
         like : bool, default=False
-            Whether to find documents similar to the one with this id.
+            Whether `query` is the id of a document, to find documents similar to it.
         label : str or list of str, default=None
-            Find only documents with this label, or with one of these.
+            Find only documents with this label, or with one of these labels.
         topic : int, str or a list of them, default=None
-            Find only documents with this main topic, or with one of these: a number, or a name that was given to it.
+            Find only documents with this main topic, or with one of these topics, given by number or name.
         since : str, int or date, default=None
             Find only documents from the first day of this date on: a year, "1871-06" or "1871-06-30". The time of a
-            document is read in the same way, so that one with the year only is of the first of January. Times of the
-            day and time zones are ignored.
+            document is read in the same way, so a document with only a year is dated January 1. Times of day and time
+            zones are ignored.
         until : str, int or date, default=None
             Find only documents up to the last day of this date.
         exclude : str or list of str, default=None
@@ -645,8 +645,8 @@ class Run:
         Parameters
         ----------
         source : list of str, data frame, path, other source or None, default=None
-            Documents to evaluate on, as in `polyseme.fit`. None: those of the run, to which the model was fitted, so
-            their perplexities are too low.
+            Documents to evaluate on, as in `polyseme.fit`. None: the documents of the run. The model was fitted to
+            them, so their perplexities are too low.
         n_words : int, default=10
             Number of top words of each topic.
         smoothing : float, default=0.01
@@ -676,7 +676,7 @@ class Run:
         counts : sparse array
             Counts.
         labels : sequence of str
-            Label of each document, "" without one.
+            Label of each document; "" if it has none.
         **settings : object
             Other arguments of `polyseme.metrics.evaluate`.
 
@@ -733,7 +733,7 @@ class Run:
     def update(self, source: Any, *, refit: bool = False, verbose: int = 0, **reading: Any) -> Run:
         """Add documents to the run and compute their topic weights.
 
-        The vocabulary does not change. Documents that are already in the run (same id in the same file) are left out.
+        The vocabulary does not change. Documents that are already in the run (same id in the same file) are skipped.
 
         Parameters
         ----------
@@ -770,8 +770,8 @@ class Run:
     ) -> Run:
         """Name, merge or delete topics, or hide words.
 
-        Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of the topics
-        after them. Topics of a finer level can only be renamed. run.json lists all edits.
+        Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of later
+        topics. Topics of a finer level can only be renamed. run.json lists all edits.
 
         Parameters
         ----------
@@ -782,10 +782,11 @@ class Run:
         delete : sequence of int, default=()
             Topics to delete.
         ban : sequence of str, default=()
-            Words to leave out of all lists of words and all names. The counts and the model keep them, unless `refit`.
+            Words to hide in all lists of words and all names. They stay in the counts and in the model unless `refit`
+            is set.
         refit : bool, default=False
             Whether to fit again afterwards, starting from the edited topics, and without the words that were banned in
-            this edit or before. A name stays with the topic that has most of the same words.
+            this edit or before. A name moves to the new topic with the most similar words.
         verbose : int, default=0
             Whether to show progress.
 
@@ -802,20 +803,20 @@ class Run:
         return run if level is None else run.level(level)
 
     def name_topics(self, namer: Namer, *, overwrite: bool = False, verbose: int = 0) -> Run:
-        """Give topics the names of a function, a dict or a list, for example of a language model.
+        """Name topics with a function, a dict or a list, for example a function that calls a language model.
 
-        Each name of a function is stored in run.json when it arrives, so that Ctrl-C keeps the names so far; the same
-        call then continues with the topics that have no given name. A topic keeps the name that it had, with a warning,
-        if the function raises an exception for it or returns something else than a name: one line of at most 80
-        characters without markup.
+        Each name that a function returns is stored in run.json at once, so Ctrl-C does not lose it; the same call then
+        continues with the topics that have no given name. If the function raises an exception for a topic, or returns
+        anything but a name (one line of at most 80 characters without markup), there is a warning and the topic keeps
+        its old name.
 
         Parameters
         ----------
         namer : callable, mapping of int to str, or sequence of str
             A function ``namer(words, documents, *, parent, siblings) -> str`` of the topic's ten words, the beginnings
             of its three most typical documents, the name of the topic above it (None at the reading level) and the
-            names of the other topics below that one. Or names by topic; or one name for each topic, None to leave it as
-            it is. An empty name in a mapping or sequence removes the name that was given before.
+            names of the other topics below that one. Or names by topic; or one name for each topic, None to keep its
+            old name. An empty name in a mapping or sequence removes the name that was given before.
         overwrite : bool, default=False
             Whether to call a function also for topics that have a given name.
         verbose : int, default=0
@@ -824,7 +825,7 @@ class Run:
         Returns
         -------
         Run
-            The run with the names, in the same folder. This object still describes the run before.
+            The run with the names, in the same folder. This object still has the old names.
         """
         from polyseme.runs.changes import name_run
 
@@ -841,7 +842,7 @@ class Run:
         n_words : int, default=10
             Number of words of each topic.
         n_documents : int, default=3
-            Number of typical documents of each topic, of which the prompt has the beginnings.
+            Number of typical documents of each topic. The prompt contains their beginnings.
 
         Returns
         -------
@@ -850,7 +851,7 @@ class Run:
         """
         return naming_prompt(self, n_words, n_documents)
 
-    # for the code above
+    # methods for other modules
 
     def count(self, reader: Reader, report: Reporter | None = None) -> tuple[Any, Any]:
         """Read documents and count the words of the run in them.
@@ -860,7 +861,7 @@ class Run:
         reader : Reader
             The documents.
         report : Reporter or None, default=None
-            Receiver of the progress and of what could not be read.
+            Receiver of the progress and of notes about documents that could not be read.
 
         Returns
         -------
@@ -931,19 +932,19 @@ class Run:
         return Run(self.path, about, self.files, trust_pattern=self.trust_pattern, rows=rows, owner=self.owner)
 
     def moved_to(self, path: Path, owner: Any = None) -> Run:
-        """Return this run after its folder got another name.
+        """Return this run after its folder was moved.
 
         Parameters
         ----------
         path : Path
-            The folder.
+            The new folder.
         owner : object, default=None
-            Object that keeps a temporary folder.
+            Object that owns the temporary folder.
 
         Returns
         -------
         Run
-            The same content in the other folder.
+            The same content in the new folder.
         """
         if self.reading is not None:
             return self.reading.moved_to(path, owner).level(self.about["model"]["n_topics"])
@@ -953,7 +954,7 @@ class Run:
 
     @property
     def fits_in_memory(self) -> bool:
-        """Whether all counts and topic weights are few enough to be loaded."""
+        """Whether the counts and topic weights are few enough to load all of them."""
         if self.rows is not None or "counts" in vars(self):
             return True
         nonzeros = sum(entry.nonzeros for entry in self.shards.manifest.shards)
@@ -962,8 +963,8 @@ class Run:
     def _check_fits_in_memory(self) -> None:
         if not self.fits_in_memory:
             raise InputError(
-                f"{self.path} has {self.n_documents:,} documents, too many to load into memory, which is needed here: "
-                "use a sample of them (polyseme fit --sample, or Run.sample)."
+                f"{self.path} has {self.n_documents:,} documents, too many to load into memory at once: use a sample "
+                "(polyseme fit --sample, or Run.sample)."
             )
 
     def damaged(self, problem: str) -> ModelFileError:
@@ -972,7 +973,7 @@ class Run:
         Parameters
         ----------
         problem : str
-            What is wrong, as a part of a sentence.
+            What is wrong, as a clause.
 
         Returns
         -------
@@ -998,14 +999,14 @@ _OF_THE_READING_LEVEL = ("junk", "levels", "selection", "stability", "iterations
 
 
 class TopicParents(NamedTuple):
-    """The topics of a level in the level above it."""
+    """Parents of the topics of a level, in the level above."""
 
     level: int
     """Number of topics of the level above."""
     topics: Array
-    """Its topic that has most of the tokens of each topic."""
+    """For each topic, its parent: the topic of the level above that has most of its tokens."""
     shares: Floats
-    """Share of the tokens of each topic that this topic has."""
+    """Share of the tokens of each topic that its parent has."""
 
 
 @dataclass(frozen=True)
@@ -1045,7 +1046,7 @@ def level_folder(n_topics: int) -> str:
 
 
 def for_people(files: FileManifest) -> list[str]:
-    """Return the files that polyseme writes and does not read: a run is complete without them."""
+    """Return the files that polyseme writes but never reads, so a run is complete without them."""
     return [name for name in files.entries if name in FILES_FOR_PEOPLE or _is_level_table(name)]
 
 
@@ -1122,21 +1123,21 @@ def reader_notes(reader: Reader) -> Iterator[str]:
 
 
 def main_labels(labels: Sequence[str]) -> list[str]:
-    """Return one label of each document: of several ("a; b"), the most frequent one, or the first of equal ones."""
-    each = [[part for part in label.split("; ") if part] for label in labels]
-    documents = Counter(part for parts in each for part in set(parts))
-    return [max(parts, key=lambda part: documents[part]) if parts else "" for parts in each]
+    """Return one label per document. Of several labels ("a; b") choose the most frequent one, of ties the first."""
+    split = [[part for part in label.split("; ") if part] for label in labels]
+    documents = Counter(part for parts in split for part in set(parts))
+    return [max(parts, key=lambda part: documents[part]) if parts else "" for parts in split]
 
 
 def sample_rows(n_documents: int, size: int, seed: int) -> Array:
-    """Draw `size` increasing row numbers without replacement; all rows if there are no more."""
+    """Draw `size` rows without replacement and sort them. Return all rows if there are at most `size`."""
     if n_documents <= size:
         return np.arange(n_documents)
     return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
 
 
 def take_counts(shards: DiskCorpus, rows: Array | None = None) -> Any:
-    """Return the counts of these documents (None: all) as integers, CSR; `rows` increase."""
+    """Return the counts of some documents as integers, CSR. `rows` must be increasing; None: all documents."""
     if rows is None:
         rows = np.arange(shards.shape[0])
     parts = [_as_integers(sp.csr_array(part)[here]) for part, here in split_rows(shards, rows)]

@@ -1,17 +1,18 @@
 """Search in a run.
 
-The first search stores an index in the run. Later ones read the index and the rules of the vectorizer only; they import
-neither scikit-learn nor polars. The index is derived from the other files and has its own digests, so run.json does not
-list it: an index that is missing, damaged or of another state of the run is built again.
+The first search stores an index in the run. Later searches read only the index and the rules of the vectorizer; they
+import neither scikit-learn nor polars. The index is derived from the other files and has its own digests, so run.json
+does not list it: an index that is missing, damaged or of another state of the run is built again.
 
-The same holds for a copy of the texts, and of what filters use, that the first search stores beside the index
-(`SearchDocuments`): Parquet files are made to be read as a whole and need polars, but the copy is mapped and read block
-by block. Texts are compressed in blocks of at least TEXT_BLOCK bytes, of which a search reads those of its hits.
+The first search also stores a copy of the texts, and of the values that filters use (`SearchDocuments`), which is
+derived and built again in the same way. Parquet files are made to be read completely and need polars; the copy is
+mapped and read block by block. Texts are compressed in blocks of at least TEXT_BLOCK bytes, and a search reads only the
+blocks of its hits.
 
     topics       main topic of each document
-    days         day of each document as the ordinal of its date, 0 without one
+    days         day of each document as the ordinal of its date; 0 if it has no date
     labels       number of the label of each document; label_names has the labels
-    groups       row of the first of the documents that are near-duplicates of each other; empty if there are none
+    groups       row of the first document in each document's group of near-duplicates; empty if there are none
     text_starts  first byte of each text among all texts
     first_texts  first text of each block
     block_starts first byte of each block among the compressed blocks
@@ -60,7 +61,7 @@ LSI_DIMENSIONS = 128
 
 
 class SearchFilters(NamedTuple):
-    """Which documents a search may find. A document must pass all filters that are given."""
+    """Filters of a search. A document must pass all filters that are given."""
 
     labels: tuple[str, ...] = ()
     """Documents with one of these labels."""
@@ -119,8 +120,8 @@ def search_run(
 ) -> Results:
     """Return the best documents of a run for a query or, with `like`, those similar to the document of this id.
 
-    level : the level whose topics are used, which are those of the index unless it is a finer one. The other arguments
-    are those of `Run.search`.
+    level : number of topics of the level to use; None is the reading level, whose topics the index has. The other
+    arguments are those of `Run.search`.
     """
     method_settings(method, None, None)  # raises for an unknown method before an index is built
     asked = QueryText(query, ()) if like else parse_query(query)
@@ -182,7 +183,10 @@ def _finer_level(folder: Path, level: int | None, *, trust_pattern: bool) -> Run
 
 
 def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Results:
-    """Return the k best documents, of near-duplicates the best one. `best` returns a number of documents."""
+    """Return the k best documents, with only the best of each group of near-duplicates.
+
+    best : function that returns the best documents, as many as its argument.
+    """
     if not groups.size:
         return best(k)
     sizes = np.bincount(groups)
@@ -206,17 +210,17 @@ class EarlierTexts(NamedTuple):
     """The texts of a run before documents were added."""
 
     identity: str
-    """Digest of the run, which its copy of the texts has."""
+    """Digest of the run, which is stored in the copy of its texts."""
     n_files: int
-    """Files of texts."""
+    """Number of files of texts."""
 
 
 def store_index(
     folder: Path, report: Reporter, *, earlier: EarlierTexts | None = None, trust_pattern: bool = False
 ) -> None:
-    """Build the index of a run and the copy of its texts, and store them, so that the first search need not.
+    """Build and store the index of a run and the copy of its texts, so that the first search does not have to.
 
-    earlier : the state of the run whose copy of the texts is in the folder. Its compressed blocks are used again.
+    earlier : the state of the run whose copy of the texts is in the folder. Its compressed blocks are reused.
     """
     identity = read_about(folder)[0]["digest"]
     run = _open(folder, trust_pattern)
@@ -228,7 +232,7 @@ def store_index(
 
 @contextmanager
 def _scratch_folder(folder: Path) -> Iterator[Path]:
-    """Make a folder for arrays that are too large for memory: beside the run, where an index has room, if possible."""
+    """Make a temporary folder for arrays that are too large for memory, if possible on the disk of the run."""
     options: dict[str, Any] = {"prefix": f".{folder.name}-index-", "ignore_cleanup_errors": True}
     try:
         made = TemporaryDirectory(dir=folder.parent, **options)
@@ -246,28 +250,28 @@ def _with_phrases(index: SearchIndex, asked: QueryText, k: int, method: str, all
     """
     if index.texts is None:
         raise InputError(
-            "The run has no texts in which the phrase could be looked up: search without the quotation marks."
+            "The run does not store texts, which a search for a phrase needs: search without the quotation marks."
         )
     masks = [mask for phrase in asked.phrases for mask in index.documents_with(phrase)]
     candidates = np.logical_and.reduce(masks + ([] if allowed is None else [allowed])) if masks else allowed
     finder = index.finder([asked.words], asked.phrases)
     n_candidates = len(index.ids) if candidates is None else int(candidates.sum())
-    found: list[Hit] = []
+    hits: list[Hit] = []
     size, seen = max(_PHRASE_CANDIDATES, 4 * k), 0
     while True:
         results = index.search(asked.words, size, method=method, allowed=candidates)
         for hit in results.hits[seen:]:
-            if len(found) < k and finder.has_phrases(index.texts[hit.row]):
-                found.append(replace(hit, rank=len(found) + 1, _find=lambda row: finder.snippet(index.texts[row])))
-        if len(found) == k or len(results) < size or size >= n_candidates:
+            if len(hits) < k and finder.has_phrases(index.texts[hit.row]):
+                hits.append(replace(hit, rank=len(hits) + 1, _find=lambda row: finder.snippet(index.texts[row])))
+        if len(hits) == k or len(results) < size or size >= n_candidates:
             break
         seen, size = size, 8 * size
-    note = results.note or ("" if found else "No document contains the phrase and matches the query.")
-    return Results(results.method, tuple(found), note)
+    note = results.note or ("" if hits else "No document contains the phrase and matches the query.")
+    return Results(results.method, tuple(hits), note)
 
 
 def _several(name: str, value: Any, kinds: tuple[type, ...], what: str) -> tuple[Any, ...]:
-    """Return one value or several as a tuple."""
+    """Return the argument `name`, one value or several, as a tuple. Raise InputError if a value has another type."""
     if value is None:
         return ()
     values = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
@@ -307,7 +311,7 @@ def _open(folder: Path, trust_pattern: bool) -> Run:
 
 
 def _new_documents(run: Run, identity: str, report: Reporter, earlier: EarlierTexts | None = None) -> SearchDocuments:
-    """Return a new copy of what a search needs of the documents, and store it in the run."""
+    """Copy the parts of the documents that a search needs, store the copy in the run, and return it."""
     path, documents = run.path / DOCUMENTS_FILE, None
     with report.stage("Copying the texts for search, once for this run"):
         if earlier is not None:
@@ -346,7 +350,7 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
         vectorizer: Any = _word_rules(run.files, trust_pattern=run.trust_pattern)
     except UnsupportedError:
         vectorizer = run.vectorizer
-    with report.stage("Building the search index, once for this run"):  # after all that can be wrong with the run
+    with report.stage("Building the search index, once for this run"):  # after all checks of the run
         index = SearchIndex.of_parts(
             run.shards, vocabulary, ids=unique_ids(list(ids), list(sources)), titles=document_names(titles, ids),
             excerpts=[text or "" for text in excerpts], vectorizer=vectorizer,
@@ -375,7 +379,7 @@ def _stored_answer(
     report: Reporter,
     trust_pattern: bool,
 ) -> Results | None:
-    """Return the answer of the index that an earlier search stored; None if it is missing, damaged or out of date."""
+    """Return the answer from the index that an earlier search stored; None if it is missing, damaged or out of date."""
     from polyseme.retrieval import SearchIndex
 
     try:
@@ -391,12 +395,12 @@ def _stored_answer(
         return None
     except InputError:
         raise
-    except (OSError, ValueError, ModelFileError):  # opening the whole run reports what is wrong with it
+    except (OSError, ValueError, ModelFileError):  # the caller opens the run, which reports what is wrong with it
         return None
 
 
 def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
-    """Compute what a method needs beside the model of the run."""
+    """Compute what a method needs besides the model of the run."""
     if method == "plsi-u":
         with report.stage("Computing the lengths of smoothed documents, once for this run"):
             index.scoring.squares(method_settings(method, None, None).term)
@@ -472,7 +476,7 @@ class SearchDocuments:
         start, end = self._arrays["block_starts"][block : block + 2].tolist()
         size = int(places[-1] - places[0])
         if not 0 <= start <= end <= len(self._arrays["blocks"]) or (np.diff(places) < 0).any():
-            raise self._damage("a block is outside of its array")
+            raise self._damage("a block is outside its array")
         try:
             content = zlib.decompressobj().decompress(self._arrays["blocks"][start:end].tobytes(), size + 1)
             a, b = (places[row - first : row - first + 2] - places[0]).tolist()
@@ -488,12 +492,13 @@ class SearchDocuments:
         parts = [{name, *name.split(LABEL_SEPARATOR)} for name in names]
         known = sorted({part for name in names for part in name.split(LABEL_SEPARATOR)} - {""})
         if not known:
-            raise InputError("label=: the documents of this run have no labels; label= of a fit names their column.")
+            raise InputError("label=: the documents of this run have no labels; a fit reads them with label=COLUMN.")
         for label in labels:
             if label not in known and label not in names:
                 near = get_close_matches(label, known, _LABELS_SHOWN) or known[:_LABELS_SHOWN]
-                raise InputError(f"label=: no document has the label {label!r}; there is {', '.join(map(repr, near))}.")
-        wanted = np.array([not found.isdisjoint(labels) for found in parts], dtype=bool)
+                listed = ", ".join(map(repr, near))
+                raise InputError(f"label=: no document has the label {label!r}; the run has labels such as {listed}.")
+        wanted = np.array([not names_of_label.isdisjoint(labels) for names_of_label in parts], dtype=bool)
         numbers = np.asarray(self._arrays["labels"][:])
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(names):
             raise self._damage("a label has no name")
@@ -502,10 +507,10 @@ class SearchDocuments:
     def with_topics(self, topics: Sequence[int]) -> Array:
         """Return a mask of the documents whose main topic is one of these."""
         main = np.asarray(self._arrays["topics"][:])
-        found = np.zeros(len(main), dtype=bool)
+        mask = np.zeros(len(main), dtype=bool)
         for topic in topics:
-            found |= main == topic
-        return found
+            mask |= main == topic
+        return mask
 
     def with_weights(self, doc_topic: Array) -> SearchDocuments:
         """Return the same documents with the main topics of other P(z|d)."""
@@ -514,31 +519,31 @@ class SearchDocuments:
     def between(self, since: Days | None = None, until: Days | None = None) -> Array:
         """Return a mask of the documents from the first day of `since` to the last day of `until`."""
         days = np.asarray(self._arrays["days"][:])
-        found = days > 0
-        if not found.any():
+        mask = days > 0
+        if not mask.any():
             name = "until=" if since is None else "since="
-            raise InputError(f"{name}: no document of this run has a date; time= of a fit names their column.")
+            raise InputError(f"{name}: no document of this run has a date; a fit reads dates with time=COLUMN.")
         if since is not None:
-            found &= days >= since.first.toordinal()
+            mask &= days >= since.first.toordinal()
         if until is not None:
-            found &= days <= until.last.toordinal()
-        return found
+            mask &= days <= until.last.toordinal()
+        return mask
 
     def groups(self) -> Array:
-        """Return the row of the first document of each document's group of near-duplicates; empty without any."""
+        """Return the row of the first document in each document's group of near-duplicates; empty if there are none."""
         groups = np.asarray(self._arrays["groups"][:])
         if groups.size and not 0 <= groups.min() <= groups.max() < len(groups):
             raise self._damage("a group has no document")
         return groups
 
     def save(self, path: Path, identity: str) -> None:
-        """Write a file, completely or not at all. `identity` names the state of the run."""
+        """Write a file, atomically. `identity` identifies the state of the run."""
         header = json.dumps({"format_version": _FORMAT_VERSION, "identity": identity})
         write_atomically(path, checked_parts(self._arrays, {_METADATA_KEY: header}))
 
     @classmethod
     def load(cls, path: Path, identity: str) -> SearchDocuments:
-        """Map a file. Raise OSError, ValueError or ModelFileError if it is not a file of this state of the run."""
+        """Map a file. Raise OSError, ValueError or ModelFileError if it does not belong to this state of the run."""
         metadata, arrays = map_checked(path)
         if _METADATA_KEY not in metadata:
             raise ValueError("it has no header of documents")
@@ -555,8 +560,8 @@ class SearchDocuments:
     def of_run(cls, run: Any, before: SearchDocuments | None = None, n_files: int = 0) -> SearchDocuments:
         """Read the documents of a run, one file at a time; the compressed texts are in a temporary file.
 
-        before : the copy of an earlier state of the run, to which documents were added since. Its blocks are copied,
-        and only the texts after the first `n_files` files are read and compressed. The result is the same.
+        before : the copy of an earlier state of the run, before documents were added. Its blocks are copied, and only
+        the texts after the first `n_files` files are read and compressed. The result is the same.
         """
         from polyseme.runs.documents import Labels
 
@@ -584,15 +589,15 @@ class SearchDocuments:
             return cls(arrays)
         with tempfile.TemporaryFile() as file:
             if before is not None and before.has_texts:
-                found = _write_blocks(stored.after(n_files), file, before)
+                positions = _write_blocks(stored.after(n_files), file, before)
             else:
-                found = _write_blocks(stored, file)
-            if len(found[0]) - 1 != len(days):
+                positions = _write_blocks(stored, file)
+            if len(positions[0]) - 1 != len(days):
                 raise run.damaged("texts of documents are missing")
-            size = found[-1][-1]
+            size = positions[-1][-1]
             blocks = np.memmap(file, dtype=np.uint8, mode="r", shape=(size,)) if size else np.empty(0, np.uint8)
         arrays |= {
-            name: np.array(values, dtype=np.int64) for name, values in zip(_TEXT_ARRAYS[:-1], found, strict=True)
+            name: np.array(values, dtype=np.int64) for name, values in zip(_TEXT_ARRAYS[:-1], positions, strict=True)
         }
         return cls({**arrays, _TEXT_ARRAYS[-1]: blocks})
 
@@ -605,7 +610,7 @@ class SearchDocuments:
         blocks, n_blocks = self._arrays[_TEXT_ARRAYS[-1]], len(firsts) - 1
         increase = all(places[0] == 0 and (np.diff(places) >= 0).all() for places in (texts, firsts, starts))
         if not increase or firsts[-1] != self.n_documents or starts[-1] != len(blocks):
-            raise self._damage("the blocks do not have their places")
+            raise self._damage("the starts of texts and blocks are inconsistent")
         if n_blocks and texts[firsts[n_blocks]] - texts[firsts[n_blocks - 1]] < TEXT_BLOCK:
             n_blocks -= 1
         size = int(starts[n_blocks])
@@ -616,11 +621,11 @@ class SearchDocuments:
         return places, [self[row] for row in range(first, self.n_documents)]
 
     def _damage(self, problem: str) -> ModelFileError:
-        return ModelFileError(f"{DOCUMENTS_FILE} is damaged ({problem}): remove it.")
+        return ModelFileError(f"{DOCUMENTS_FILE} is damaged ({problem}): remove it; the next search makes a new one.")
 
 
 def _main_topics(doc_topic: Array) -> Array:
-    """Return the topic of the largest weight of each document; the weights may be mapped."""
+    """Return the topic with the largest weight of each document; the weights may be mapped."""
     parts = [
         np.asarray(doc_topic[start : start + _ROWS_AT_ONCE]).argmax(axis=1)
         for start in range(0, len(doc_topic), _ROWS_AT_ONCE)
@@ -633,7 +638,7 @@ def _write_blocks(
 ) -> tuple[list[int], list[int], list[int]]:
     """Write compressed blocks of texts to a file, and return the starts of texts, first texts and starts of blocks.
 
-    before : the blocks of the texts before these, which are written first.
+    before : copy with the texts that come first; its full blocks are copied.
     """
     text_starts, first_texts, block_starts = [0], [0], [0]
     if before is not None:

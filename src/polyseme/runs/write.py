@@ -1,7 +1,7 @@
 """Writing of runs: `RunDraft` is a run in a work folder, which becomes a run when all its files are written.
 
-`new_run` starts an empty draft, `rewrite_run` one that replaces an existing run. Both hold the lock of the run until
-the draft has taken its place.
+`new_run` starts an empty draft, `rewrite_run` starts a draft that replaces an existing run. Both hold the lock of the
+run until the draft is in its place.
 """
 
 from __future__ import annotations
@@ -79,23 +79,24 @@ from polyseme.text.duplicates import NearDuplicates
 from polyseme.text.readers.inputs import Document
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Characters that start a formula; some spreadsheets accept the full-width forms, too."""
+"""Characters that start a formula; some spreadsheets also accept the full-width forms."""
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
 _MAX_KEPT_CHARACTERS = 2**26
-"""Characters of the texts that are kept in memory while a run is read."""
+"""Largest number of characters of texts that are kept in memory while documents are read."""
 _SHARDS_MANIFEST = f"{SHARDS_FOLDER}/{MANIFEST}"
-"""The only file of the shards that run.json lists: it lists the others."""
+"""The only file of the shards that run.json lists; it lists the other files."""
 _SHINGLES_FILE = "shingles.part"
-"""Temporary file, while documents are read."""
+"""Temporary file that exists while documents are read."""
 
 
 class RunDraft:
     """A run that is being written in a work folder, stage by stage.
 
     Every completed stage is stored in stages.json with the digests of its files, so that the same call with `resume`
-    continues after the last one.
+    continues after the last completed stage.
 
-    settings : what determines the result, as JSON values. With `resume` they must be those of the interrupted call.
+    settings : settings that determine the result, as JSON values. With `resume` they must be those of the interrupted
+    call.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], report: Reporter, *, resume: bool = False) -> None:
@@ -107,19 +108,19 @@ class RunDraft:
             stored = read_sealed(folder / STAGES_FILE, STAGE_FIELDS, required=tuple(STAGE_FIELDS))
             _check_settings(stored["settings"], self._settings)
             files, self._stages = FileManifest.from_json(folder, stored["files"]), stored["stages"]
-            if not (folder / RUN_FILE).is_file():  # else `finish` checks the files, and some of these are removed
+            if not (folder / RUN_FILE).is_file():  # with run.json, some files are removed, and `finish` checks the rest
                 files.check_sizes()
-                for name in _own_files(folder) - set(files.entries):
-                    (folder / name).unlink()  # of the stage that was interrupted, which starts again
+                for name in _draft_files(folder) - set(files.entries):
+                    (folder / name).unlink()  # written by the interrupted stage, which starts again
         self.run = Run(folder, {}, files)
-        """The run as far as it is written; its values that are in memory are not read from files."""
+        """The part of the run that is written. Values that are in memory are not read from files."""
 
     @property
     def files(self) -> FileManifest:
         return self.run.files
 
     def know(self, **values: Any) -> None:
-        """Set values of the run that are in memory."""
+        """Set values of the run that are already in memory."""
         vars(self.run).update(values)
 
     def done(self, name: str) -> bool:
@@ -127,7 +128,7 @@ class RunDraft:
         return name in self._stages
 
     def stage(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the result of a stage, JSON values: as stored, or as `make` returns it."""
+        """Return the result of a stage (JSON values): the stored one, or that of `make`, which is then stored."""
         if name not in self._stages:
             self._stages[name] = make()
             self._record_files()
@@ -142,10 +143,10 @@ class RunDraft:
     def recorder(
         self, *, texts: bool, drop: bool = False, keep: bool = False, after: Run | None = None
     ) -> Iterator[DocumentRecorder]:
-        """Yield the recorder of documents, which follow those of the run `after`.
+        """Yield a recorder of documents, whose rows follow those of the run `after`.
 
         texts : whether to write the texts. drop : whether to leave out near-duplicates. keep : whether to keep the
-        metadata in memory, too.
+        metadata in memory as well.
         """
         with NearDuplicates(self.folder / _SHINGLES_FILE) as finder:
             recorder = DocumentRecorder(self.folder, finder, texts=texts, drop=drop, keep=keep, after=after)
@@ -165,18 +166,18 @@ class RunDraft:
                 place = self.folder / name
                 place.parent.mkdir(parents=True, exist_ok=True)
                 link_file(run.path / name, place)
-                if name != _SHARDS_MANIFEST:  # which changes if shards are added
+                if name != _SHARDS_MANIFEST:  # it changes if shards are added
                     self.files.entries[name] = entry
         if SHARDS_FOLDER in folders:
             for name in run.shard_files:
                 link_file(run.path / name, self.folder / name)
 
     def reuse_metadata(self, run: Run) -> None:
-        """Take the metadata of the documents from another run."""
+        """Use the metadata of the documents of another run."""
         self._metadata = run.table
 
     def labels(self) -> list[str | None]:
-        """Return the label of each document that was read, None without one."""
+        """Return the label of each document that was read; None if it has none."""
         if self._metadata is None:
             self._record_files()
         frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
@@ -195,18 +196,18 @@ class RunDraft:
         return {"parents": level.parents.tolist(), "nesting": [round(float(share), 6) for share in level.nesting]}
 
     def keep_levels(self, levels: Collection[str]) -> None:
-        """Remove the files of all finer levels but these, given by their numbers of topics."""
+        """Remove the files of all finer levels except these, given by their numbers of topics."""
         for path in (self.folder / LEVELS_FOLDER).glob("*"):
             if path.name not in levels:
                 shutil.rmtree(path)
 
     def _saved(self, model: Any, place: Path) -> Any:
-        """Write a model, and remove what its fit has written beside the shards. Return the model with its new files."""
+        """Write a model, and remove the files of its fit beside the shards. Return the model, with its new files."""
         models.save(model, place, documents_beside=True)
         shards = self.folder / SHARDS_FOLDER
         listed = {MANIFEST, *(entry.name for entry in read_manifest(shards).files)}
         beside = [path for path in shards.iterdir() if path.name not in listed]
-        if beside:  # rows of documents that a fit from shards has written there, and that the model maps
+        if beside:  # arrays of documents that a fit from shards has written there, and that the model maps
             model = load(place, check_documents=False)
             for path in beside:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -215,12 +216,12 @@ class RunDraft:
     def finish(self, about: dict[str, Any], *, texts: bool = True, page: str | None = None) -> Run:
         """Name the topics, write the tables of topics and documents, the page and, last, run.json; return the run.
 
-        about : fields of run.json; `automatic_names` may have None for topics without a name, or be missing.
+        about : fields of run.json; `automatic_names` may be missing, or have None for topics that need a name.
         texts : whether the run has texts. page : how much of the texts the page contains; None writes no page.
         """
         run = self.run
         run.about = about
-        if not (self.folder / RUN_FILE).is_file():  # else the interrupted call had written everything
+        if not (self.folder / RUN_FILE).is_file():  # otherwise the interrupted call has written everything
             self._record_files()
             with self.report.stage("Naming topics"):
                 self._name_topics(about)
@@ -255,9 +256,9 @@ class RunDraft:
             self._write_documents()
             self._record_files()
         if "junk" not in self.run.about:
-            with self.report.stage("Looking for topics that are no subjects"):
-                found = junk_topics(self.run)
-            self.run.about["junk"] = {str(topic): mark._asdict() for topic, mark in found.items()}
+            with self.report.stage("Looking for topics that do not describe a subject"):
+                marks = junk_topics(self.run)
+            self.run.about["junk"] = {str(topic): mark._asdict() for topic, mark in marks.items()}
         for n_topics in self.run.levels:
             level = self.run.level(n_topics)
             name = TOPICS_FILE if level.reading is None else level_table(n_topics)
@@ -286,7 +287,7 @@ class RunDraft:
                 written = []
         writer.close()
         if start != len(tokens):
-            raise ModelFileError(f"{self.folder} does not have metadata of all documents: fit again without resume.")
+            raise ModelFileError(f"{self.folder} lacks the metadata of some documents: fit again without resume.")
         if written:
             self.know(documents=pl.concat(written))
 
@@ -298,11 +299,11 @@ class RunDraft:
         )
 
     def _record_files(self, without: tuple[str, ...] = ()) -> None:
-        """Add the digests of new files to the manifest, and remove the entries of files that are gone.
+        """Add the digests of new files to the manifest, and remove the entries of files that no longer exist.
 
         without : folders that the run will not have.
         """
-        listed = {name for name in _own_files(self.folder) if name.partition("/")[0] not in without}
+        listed = {name for name in _draft_files(self.folder) if name.partition("/")[0] not in without}
         if (self.folder / _SHARDS_MANIFEST).is_file():
             listed.add(_SHARDS_MANIFEST)
         for name in set(self.files.entries) - listed:
@@ -311,15 +312,15 @@ class RunDraft:
             self.files.add(name)
 
 
-def _own_files(folder: Path) -> set[str]:
-    """Return the names of the files of a draft, without the shards, the checkpoint and the JSON files of the draft."""
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+def _draft_files(folder: Path) -> set[str]:
+    """Return the names of the files of a draft, without the shards, the checkpoint, stages.json and run.json."""
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     others = SHARDS_FOLDER, CHECKPOINT_FOLDER, STAGES_FILE, RUN_FILE
-    return {name for name in found if name.partition("/")[0] not in others}
+    return {name for name in names if name.partition("/")[0] not in others}
 
 
 class _FirstIds:
-    """Ids of the documents that others are near-duplicates of, from the frames of all documents."""
+    """Ids of the first documents of groups of near-duplicates, from the frames of all documents."""
 
     def __init__(self, frames: Iterable[Any]) -> None:
         self._ids: dict[int, str] = {}
@@ -334,17 +335,19 @@ class _FirstIds:
             self._ids |= {row: name for row, name in enumerate(frame["id"], start) if row in self._wanted}
         rows = frame[DUPLICATE_ROW]
         if not set(rows.drop_nulls()) <= self._ids.keys():
-            raise ModelFileError("The metadata name documents that do not come before: fit again without resume.")
+            raise ModelFileError(
+                "The metadata marks a near-duplicate of a document that does not come first: fit again without resume."
+            )
         names = [None if row is None else self._ids[row] for row in rows]
         after = frame.columns.index(DUPLICATE_ROW)
         return frame.insert_column(after, pl.Series(DUPLICATE_OF, names, dtype=pl.String))
 
 
 class DocumentRecorder:
-    """Writes the metadata and the texts of documents while they are counted, and finds near-duplicates.
+    """Writer of the metadata and the texts of documents while they are counted, which also finds near-duplicates.
 
-    drop : whether to leave out near-duplicates. after : run whose documents come first. Its texts are linked into the
-    folder already.
+    drop : whether to leave out near-duplicates. after : run whose documents come first. Its texts are already linked
+    into the folder.
     """
 
     def __init__(
@@ -355,9 +358,9 @@ class DocumentRecorder:
         self._finder, self._drop = finder, drop
         self._characters = 0
         self.texts: list[str] | None = [] if keep else None
-        """The texts of a small corpus, so that they need not be read back; None if they are too many."""
+        """The texts of a small corpus, so that they need not be read again; None if there are too many."""
         self.n_read = self.n_duplicates = 0
-        """Number of documents and of near-duplicates among them."""
+        """Numbers of documents that were read, and of near-duplicates among them."""
         self.n_old_duplicates = 0
         """Number of near-duplicates among the documents of `after`, if it has texts."""
         if after is not None:
@@ -366,18 +369,18 @@ class DocumentRecorder:
     def _add_documents(self, run: Run) -> None:
         """Add the metadata of another run. New documents are compared with its texts, if it has them."""
         stored, start = run.stored_texts, 0
-        found = [self._finder.add(text) for text in stored] if stored else None
-        if found is None:
+        firsts = [self._finder.add(text) for text in stored] if stored else None
+        if firsts is None:
             self._finder.skip(run.n_documents)
         else:
-            self.n_old_duplicates = len(found) - found.count(None)
-            if len(found) != run.n_documents:
+            self.n_old_duplicates = len(firsts) - firsts.count(None)
+            if len(firsts) != run.n_documents:
                 raise run.damaged("texts of documents are missing")
         for frame in run.table:
             rows = slice(start, start + len(frame))
             if rows.stop > run.n_documents:
                 raise run.damaged("its table has more documents than its shards")
-            self._rows.add_frame(with_duplicate_rows(frame, None if found is None else found[rows]))
+            self._rows.add_frame(with_duplicate_rows(frame, None if firsts is None else firsts[rows]))
             start = rows.stop
 
     def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
@@ -411,11 +414,11 @@ class DocumentRecorder:
         return self._texts.paths
 
     def forget(self) -> None:
-        """Keep no metadata and no texts in memory from here on."""
+        """Drop the metadata and texts in memory, and keep none from now on."""
         self._rows.kept = self.texts = None
 
     def close(self) -> list[Any] | None:
-        """Write what is still in memory; return all metadata, if they are kept."""
+        """Write what is still in memory; return all metadata if it was kept."""
         self._rows.close()
         if self._texts is not None:
             self._texts.flush()
@@ -423,7 +426,7 @@ class DocumentRecorder:
 
 
 class TooManyCharacters(Exception):
-    """The texts are too long to be counted in memory."""
+    """Raised when the texts are too long to be counted in memory."""
 
 
 class TemporaryFolder:
@@ -451,7 +454,7 @@ def new_run(
         try:
             yield draft
         except InputError:
-            (work / STAGES_FILE).unlink(missing_ok=True)  # the same call would fail again, so the work is of no use
+            (work / STAGES_FILE).unlink(missing_ok=True)  # resuming is useless: the same call would fail again
             raise
         except KeyboardInterrupt:
             if owner is None and (work / STAGES_FILE).is_file():
@@ -505,13 +508,13 @@ def refresh_run(
 def _stability(run: Run, n_samples: int, report: Reporter) -> list[float]:
     with report.stage("Fitting samples", unit="fits") as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = bootstrap_stability(
+        stability = bootstrap_stability(
             run.model,
             run.counts,
             n_samples=n_samples,
             progress=lambda done, total: update(done, total, f"{done} of {total}"),
         )
-    return [round(float(value), 4) for value in found.topics]
+    return [round(float(value), 4) for value in stability.topics]
 
 
 def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
@@ -543,7 +546,7 @@ def version_info() -> dict[str, Any]:
 
 
 def timestamp() -> str:
-    """Return the present time in UTC as ISO 8601."""
+    """Return the current time in UTC as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -553,7 +556,7 @@ def escape_formula(cell: str) -> str:
 
 
 def topics_in_order(run: Run) -> list[int]:
-    """Return the topics by weight, those that are no subjects last; at a finer level by the order of their parents."""
+    """Return the topics by decreasing weight, junk topics last; at a finer level, in the order of their parents."""
     weights = run.fitted.topic_weights
     order = sorted((int(topic) for topic in largest(weights, len(weights))), key=lambda topic: topic in run.junk)
     if run.parents is None:
@@ -567,9 +570,8 @@ def topics_in_order(run: Run) -> list[int]:
 def topics_csv(run: Run) -> str:
     """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
 
-    `junk` is the reason why a topic may be no subject; these topics are last.
-
-    The table of a finer level also has the topic of the level above, its title, and its share of the topic's tokens.
+    `junk` is the reason why a topic may not describe a subject; these topics are last. The table of a finer level also
+    has the topic of the level above, its title, and its share of the topic's tokens.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -599,7 +601,7 @@ def link_file(source: Path, place: Path) -> None:
 
 
 def _check_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raise InputError if the settings of the interrupted call were others."""
+    """Raise InputError if the settings of the interrupted call were different."""
     if old == new:
         return
     before, now = (_flat(settings) for settings in (old, new))
@@ -608,12 +610,12 @@ def _check_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     if differing:
         what = f"{differing[0]}= was {before.get(differing[0])}, now {now[differing[0]]}"
     raise InputError(
-        f"resume: the interrupted fit had other settings ({what}). Repeat its call with resume, or start again without."
+        f"resume: the interrupted fit had other settings ({what}). Repeat its call with resume, or leave resume out."
     )
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with those of nested groups beside the others."""
+    """Return the settings with nested groups flattened."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         flat.update(_flat(value) if isinstance(value, Mapping) else {name: value})
