@@ -31,9 +31,30 @@ def fingerprint(run: Path) -> str:
     return hashlib.sha256(model.components_.tobytes() + model.doc_topic_.tobytes()).hexdigest()
 
 
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
 def states(run: Path) -> list[Path]:
     """Return the checkpoints of the unfinished fit of a run."""
     return list((work_folder(run) / CHECKPOINT_FOLDER).glob("*/checkpoint.safetensors"))
+
+
+def stored(run: Path) -> list[int]:
+    """Return when the states of the unfinished fit of a run were written."""
+    return [path.stat().st_mtime_ns for path in states(run)]
+
+
+def wait_for_a_state(process: subprocess.Popen, run: Path, before: list[int]) -> None:
+    """Return when a fit has stored a state after those of `before`, or has ended."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if stored(run) not in ([], before):
+                return
+        except FileNotFoundError:  # replaced at this moment
+            continue
+        time.sleep(0.002)
 
 
 FIT = ("fit", "lines.txt", "-k", "12", "-o", "run", "--checkpoint", "0", "-q", "--max-iter", "60")
@@ -45,24 +66,27 @@ def test_a_fit_killed_at_random_moments_resumes_to_the_same_model(tmp_path):
     start = time.monotonic()
     subprocess.run(command(*FIT), cwd=tmp_path, check=True)
     lasted = time.monotonic() - start
-    wanted, names = fingerprint(tmp_path / "run"), {path.name for path in (tmp_path / "run").iterdir()}
+    wanted, new_names = fingerprint(tmp_path / "run"), names_in(tmp_path / "run")
     subprocess.run(command("fit", "lines.txt", "-k", "3", "-o", "run", "-q", "--overwrite"), cwd=tmp_path, check=True)
-    old = fingerprint(tmp_path / "run")
+    old, old_names = fingerprint(tmp_path / "run"), names_in(tmp_path / "run")
     moments = random.Random(0)
-    finished = checkpoints = 0
-    for _ in range(20):
+    checkpoints = 0
+    for number in range(20):
+        before = stored(tmp_path / "run")
         process = subprocess.Popen(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path)
-        time.sleep(moments.uniform(0.2, 1.1) * lasted)
+        if number % 2:
+            time.sleep(moments.uniform(0.2, 1.1) * lasted)
+        else:
+            wait_for_a_state(process, tmp_path / "run", before)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert {path.name for path in (tmp_path / "run").iterdir()} == names
-        assert fingerprint(tmp_path / "run") in (old, wanted)
-        finished += fingerprint(tmp_path / "run") == wanted
+        found = fingerprint(tmp_path / "run"), names_in(tmp_path / "run")
+        assert found in ((old, old_names), (wanted, new_names))
         checkpoints += len(states(tmp_path / "run")) == 1
     assert checkpoints, "no kill met a fit at work"
     subprocess.run(command(*FIT, "--overwrite", "--resume"), cwd=tmp_path, check=True)
     assert fingerprint(tmp_path / "run") == wanted
-    assert {path.name for path in tmp_path.iterdir()} == {"lines.txt", "run"}
+    assert names_in(tmp_path) == {"lines.txt", "run"}
 
 
 def test_a_fit_killed_once_resumes_from_its_checkpoint(tmp_path):
@@ -70,9 +94,7 @@ def test_a_fit_killed_once_resumes_from_its_checkpoint(tmp_path):
     subprocess.run(command(*FIT), cwd=tmp_path, check=True)
     wanted = fingerprint(tmp_path / "run")
     process = subprocess.Popen(command(*FIT, "--overwrite"), cwd=tmp_path)
-    deadline = time.monotonic() + 60
-    while not states(tmp_path / "run") and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.002)
+    wait_for_a_state(process, tmp_path / "run", [])
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert fingerprint(tmp_path / "run") == wanted  # the old one, or the new one if it was that fast
@@ -226,7 +248,7 @@ def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tm
     code, lasted = perform(OPERATIONS[operation])
     assert code == 0
     new = state_of(place / "run")
-    names = {path.name for path in target.iterdir()}
+    names = names_in(target)
     killed = 0
     for number in range(KILLS):
         fresh()
@@ -236,7 +258,7 @@ def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tm
         if code == -signal.SIGKILL and state_of(place / "run") == old:
             assert perform(OPERATIONS[operation])[0] == 0
             assert state_of(place / "run") == new
-            assert {path.name for path in target.iterdir()} == names
+            assert names_in(target) == names
         assert (place / "run").is_symlink() == (through == "link")
         left = {path.name for folder in {place, target.parent} for path in folder.iterdir()}
         assert left == {"lines.txt", "new.txt", "run", target.name}
