@@ -1,10 +1,10 @@
-"""Time and memory of two commits on the same work, in processes that alternate.
+"""Time and memory of two commits on the same work, in alternating processes.
 
     python benchmarks/builds.py OLD NEW [--rounds 7] [--only NAME ...]
 
-The commits are built as tools/compare_builds.py builds them. A round runs every case once with each build, in a process
-of its own, and prints nothing; in the end medians and minima are compared. Below 1 the new commit is faster, or needs
-less memory. Use it on a machine that does nothing else.
+The commits are built as tools/compare_builds.py builds them. A round runs every case once with each build, each time in
+a new process; medians and minima over the rounds are printed as ratios. Below 1, the new commit is faster or needs less
+memory. Use an otherwise idle machine.
 """
 
 from __future__ import annotations

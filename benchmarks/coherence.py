@@ -96,7 +96,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     describe_machine("gensim")
     if not can_import("gensim"):
-        skip("There is no gensim to compare with.")
+        skip("gensim is not installed.")
     texts = sample_newsgroups(options.documents)
     vectorizer = CountVectorizer(stop_words="english", min_df=2)
     counts = vectorizer.fit_transform(texts).tocsr()

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: data, time, memory, and the lines of output that benchmarks/report.py collects.
+"""Shared code of the benchmarks: data, time, memory, and the lines of output that benchmarks/report.py collects.
 
 machine: ...      versions: ...        where the figures were measured
 ratio: what | peer | ours | theirs | times better
@@ -158,7 +158,7 @@ def patch_numpy_for_enstop() -> None:
 
 
 def reset_peak_memory() -> None:
-    """Reset the peak to the present memory."""
+    """Reset the peak to the current memory."""
     _proc("clear_refs").write_text("5")
 
 

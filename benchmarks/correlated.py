@@ -1,7 +1,7 @@
 """The correlated topic model on 20 Newsgroups: correlated topics, and its perplexity compared with PLSA and LDA.
 
 Words in more than a tenth of the documents are left out instead of a stop list. A tenth of the documents is held out.
-Completion perplexity is that of the half of their words that the weights have not seen.
+Completion perplexity scores the half of their words that did not determine the weights.
 
     python benchmarks/correlated.py [--k 20] [--iterations 60] [--picture docs/pictures/correlated.png]
 """

@@ -1,4 +1,4 @@
-"""Where the time of an EM iteration on Dask workers goes, against the same iteration in memory.
+"""Parts of the time of an EM iteration on Dask workers, compared with the same iteration in memory.
 
     python benchmarks/dask_overhead.py --documents 10000 100000 1000000
 

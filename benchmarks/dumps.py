@@ -174,7 +174,7 @@ def main() -> None:
             )
     for name, (what, peer) in PEERS.items():
         if name in speeds:
-            report_ratio(f"{what}, MB a CPU second", peer, speeds["polyseme"], speeds[name], "MB/s")
+            report_ratio(f"{what}, MB per CPU second", peer, speeds["polyseme"], speeds[name], "MB/s")
     report_figure("memory of reading a dump", format_quantity(memory["polyseme"], "MB"))
 
 

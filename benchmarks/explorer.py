@@ -107,7 +107,7 @@ def _open_view(page, action: str) -> float:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--corpus", choices=ACTIONS, default="newsgroups")
-    options.add_argument("--documents", type=int, default=100_000, help="of the synthetic corpus")
+    options.add_argument("--documents", type=int, default=100_000, help="documents of the synthetic corpus")
     options.add_argument("--iterations", type=int, default=20)
     options.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
     options.add_argument("--keep", type=Path, help="folder for the pages")
@@ -115,10 +115,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     describe_machine("playwright")
     if not can_import("playwright"):
-        skip("There is no playwright to drive a browser with.")
+        skip("playwright is not installed.")
     browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser_path is None:
-        skip("There is no Chromium to open the page in (make browser installs one).")
+        skip("Chromium is not installed (make browser installs it).")
     data = (
         newsgroups(chosen.iterations)
         if chosen.corpus == "newsgroups"

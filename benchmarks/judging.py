@@ -1,4 +1,4 @@
-"""Whether held-out scores, and what is chosen by them, can be trusted: faults of version 0.1, before and after.
+"""Tests of held-out scores and of choices that are based on them: errors of version 0.1, before and after.
 
 split       covariance of the halves of the completion split on 20 Newsgroups, and the best number of topics by it;
             "before" held out floor(x / 2) tokens of every count x, "naive" tosses a coin for every token
@@ -11,7 +11,7 @@ short       completion perplexity of short texts (subjects and first sentences o
             to 20 tokens): PLSA by folding in ("before") and by the posterior, LDA with learned priors, the correlated
             topic model, and the unigram
 starts      spread of held-out scores over starts at one number of topics, and the standard errors of `select_n_topics`
-            without ("before") and with it
+            without this spread ("before") and with it
 planted     how often `select_n_topics` finds the number of topics of a corpus, or that there are none; the seeds were
             not used to choose its settings
 
@@ -347,7 +347,8 @@ def part_planted(quick: bool) -> None:
         select_n_topics(planted_corpus(1, length, seed), range(2, 25), reading=False).chosen_to_predict == 1
         for seed, length in zip(range(n_seeds), cycle((10, 30, 100, 300)), strict=False)
     )
-    report_figure("corpora without structure called so", f"{none} of {n_seeds}", f"at least {round(0.95 * n_seeds)}")
+    recognized = f"{none} of {n_seeds}"
+    report_figure("corpora without structure that are recognized", recognized, f"at least {round(0.95 * n_seeds)}")
 
 
 def part_starts(quick: bool) -> None:

@@ -1,10 +1,10 @@
-"""Near-duplicates and junk topics on real corpora: what is found, and what it costs.
+"""Near-duplicates and junk topics of real corpora, and the time to find them.
 
     python benchmarks/junk.py [--corpora news docstrings italian ap] [--topics 20 40]
 
-News: 20 Newsgroups in POLYSEME_DATA, with the similarity of near-duplicates and how many of the pairs are replies that
-quote a text; docstrings: 5,000 of the installed packages; italian: a dump of Wikipedia; ap: counts only, for
-which the number of documents of a topic is the one measure.
+news: 20 Newsgroups in POLYSEME_DATA, with the similarity of near-duplicates and the number of pairs in which one text
+is a reply that quotes the other; docstrings: 5,000 of the installed packages; italian: a dump of Wikipedia; ap: counts
+only, for which the number of documents of a topic is the only measure.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def quotes(text: str) -> float:
 
 
 def compare_duplicates(texts: list[str]) -> None:
-    """Print the similarity of near-duplicates, and the share of counting time that it takes to find them."""
+    """Print the similarity of near-duplicates, and the time to find them beside the time to count words."""
     started = time.process_time()
     with NearDuplicates() as finder:
         found = [finder.add(text) for text in texts]
@@ -104,7 +104,7 @@ def show_counts(n_topics: int) -> None:
     model = polyseme.PLSA(n_topics, random_state=0).fit(counts)
     documents = effective_documents(model.doc_topic_, model.documents_.doc_weights)
     few = int((documents < MAX_FEW * counts.shape[0] / n_topics).sum())
-    print(f"AP, {n_topics} topics: at least {documents.min():.1f} documents of a topic, {few} marked")
+    print(f"AP, {n_topics} topics: at least {documents.min():.1f} documents per topic, {few} marked")
 
 
 def main() -> None:

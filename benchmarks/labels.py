@@ -3,8 +3,8 @@
 All methods get the same counts (scikit-learn's CountVectorizer, words of at least three training documents) and the
 same labels: those of all training documents, or of ten documents of each group, in several random draws. With few
 labels, TopicClassifier also reads the unlabeled training documents; so do naive Bayes and logistic regression with
-scikit-learn's self-training. Settings are defaults; docs/labels.md says how they were chosen. Naive
-Bayes is shown with several values of alpha; to compare with the best one favors it.
+scikit-learn's self-training. Settings are defaults; docs/labels.md says how they were chosen. Naive Bayes is shown with
+several values of alpha; a comparison with the best one favors it.
 
     python benchmarks/labels.py [--labels 10] [--draws 5] [--documents 18846] [--cross-validate]
 

@@ -218,7 +218,7 @@ def main() -> None:
         print(f"\nscikit-learn, {method}")
         theirs[f"scikit-learn {method}"] = [(point.seconds, evaluator.bound(point.topic_word)) for point in path[1:]]
         for seconds, bound in theirs[f"scikit-learn {method}"]:
-            print(f"  {seconds:6.1f} s, bound {bound:.4f} a token")
+            print(f"  {seconds:6.1f} s, bound {bound:.4f} per token")
     report("LDA", fit_polyseme(X, K, arguments.iterations, None), theirs, evaluator, K)
     same = fit_polyseme(X, K, arguments.iterations, paths["batch"][0].topic_word)
     report("LDA from the peer's start", same, theirs, evaluator, K)

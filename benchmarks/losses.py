@@ -141,8 +141,8 @@ def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int
 
 
 def dense_data() -> dict[str, np.ndarray]:
-    """Return data of several kinds for NMF with the Kullback-Leibler loss: files, of which large ones are thinned out,
-    and tables drawn from known factors.
+    """Return data of several kinds for NMF with the Kullback-Leibler loss: files (large ones are thinned out) and
+    tables drawn from known factors.
     """
     faces, scene = (np.load(require_file(DATA / "nontext" / name)) for name in ("olivetti.npz", "hsi_samson.npz"))
     news = load_counts(NEWSGROUPS).tocsr()[::20].astype(np.float64)
@@ -172,7 +172,7 @@ def dense_data() -> dict[str, np.ndarray]:
 
 
 def _rows_of(file: Any, n_rows: int) -> np.ndarray:
-    """Return the largest array of a file as a table of so many rows, without negative numbers."""
+    """Return the largest array of a file as a table with `n_rows` rows, without negative numbers."""
     array = max((file[name] for name in file.files), key=lambda one: one.size).astype(np.float64)
     table = array.reshape(n_rows, -1) if len(array) == n_rows or array.ndim == 3 else array.T
     return np.maximum(table, 0)

@@ -1,10 +1,10 @@
-"""Names of topics: all names of a fit with 20 topics, unedited, and what no name may be.
+"""Names of all topics of fits with 20 topics, and checks of the rules for names.
 
     python benchmarks/names.py [--corpora "20 Newsgroups" docstrings "Italian dump" AP] [--quick]
 
-The texts are fitted as by `polyseme fit -k 20`. A name must be unlike all others, have no e-mail address, and consist
-of words and phrases that the texts contain as they are written in the name (lower case in the name may be upper case in
-the text), so that no part is a stem. AP has counts only, and names of three words of its vocabulary.
+The texts are fitted as by `polyseme fit -k 20`. A name must be unique, contain no e-mail address, and consist of words
+and phrases that the texts contain as they are written in the name (lower case in the name may be upper case in the
+text), so that no part is a stem. AP has only counts; its names are three words of its vocabulary.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def not_in_texts(names: Sequence[str], texts: Sequence[str]) -> list[str]:
 def report(name: str, names: Sequence[str], missing: Sequence[str] | None) -> None:
     repeated = len(names) - len({found.casefold() for found in names})
     addresses = sum("@" in found for found in names)
-    report_figure(f"names that another topic of {name} has, too", str(repeated), "0")
+    report_figure(f"names that another topic of {name} also has", str(repeated), "0")
     report_figure(f"e-mail addresses in the names of {name}", str(addresses), "0")
     if missing is not None:
         report_figure(f"parts of names that the texts of {name} do not have", ", ".join(missing) or "0", "0")

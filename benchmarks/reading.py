@@ -1,22 +1,22 @@
 """Topics that people can read: their number, and finer levels below them.
 
 number      the number of topics that `reading_n_topics` chooses for 20 Newsgroups, AP, docstrings and an Italian dump,
-            three seeds each, and NMI and AMI of the largest topics of documents with labels, where there are any, as a
-            share of the best direct fit with 5 to 100 topics (NMI with the arithmetic mean is the V-measure), of a fit
-            as `polyseme fit` makes it, from the typical fit of the choice, and of a direct fit with the same number;
-            corpora of more than 5,000 documents are sampled, another sample for each seed
-planted     how often the number of corpora drawn from 5, 10 and 20 topics is found
+            three seeds each. For corpora with labels, also NMI and AMI of the largest topics of documents with the
+            labels (NMI with the arithmetic mean is the V-measure), as a share of the best direct fit with 5 to 100
+            topics: of a fit as in `polyseme fit`, from the typical fit of the choice, and of a direct fit with the
+            same number. Corpora of more than 5,000 documents are sampled, with another sample for each seed
+planted     how often the number of topics is found for corpora drawn from 5, 10 and 20 topics
 unigrams    how often corpora drawn from one distribution are called unstructured
 cost        time of the choice, beside that of a fit with 100 topics to all documents
 levels      finer levels below 10 topics of 20 Newsgroups, three seeds: the share of the tokens of a topic that belong
             to one topic of the level above (nesting), NMI of the largest topics with the labels, and completion
-            perplexity of a tenth of the documents that no fit has seen, beside direct fits; and the time of making the
+            perplexity of a tenth of the documents that no fit uses, beside direct fits; and the time to make the
             levels, beside that of the fit
 whole       time of `polyseme fit` without -k on all documents of 20 Newsgroups, with the page
 
     python benchmarks/reading.py [--parts number planted unigrams cost levels whole] [--quick]
 
-The settings of the choice were made with these four corpora and with drawn corpora of other seeds (from 100 on).
+The settings of the choice were chosen with these four corpora and with drawn corpora of other seeds (from 100 on).
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ def part_unigrams(quick: bool) -> None:
         best = max(row.agreement for row in choice.rows)
         what = "structure" if choice.structured else "no structure"
         print(f"{n_documents} documents of {length} tokens: {what}, agreement up to {best:.2f}", flush=True)
-    report_figure("corpora drawn from one distribution that are called so", f"{called} of {len(cases)}", "19 of 20")
+    what = "corpora drawn from one distribution that are called unstructured"
+    report_figure(what, f"{called} of {len(cases)}", "19 of 20")
 
 
 def part_cost(quick: bool) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
             f"{size:.0f} MB, {reader.documents} documents: {seconds:.1f} s, {size / seconds:.0f} MB/s; "
             f"RssAnon {before / 1e6:.0f} MB before, at most {peak / 1e6:.0f} MB while reading"
         )
-        report_figure("reading JSON lines", f"{size / cpu:.0f} MB a CPU second")
+        report_figure("reading JSON lines", f"{size / cpu:.0f} MB per CPU second")
         report_figure(f"memory of reading {size:.0f} MB of JSON lines", f"{(peak - before) / 1e6:.0f} MB")
 
 

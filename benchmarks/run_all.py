@@ -56,7 +56,7 @@ FULL_SCALE = "--folder build/scale-full"
 
 BENCHMARKS = {
     "tools": Benchmark(
-        "Whole fits",
+        "Complete fits",
         "--documents 1000 --k 10 --picture {pictures}/tools.png",
         "--picture {pictures}/tools.png",
     ),
@@ -92,7 +92,7 @@ BENCHMARKS = {
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
     "reading": Benchmark("Topics to read", "--parts planted unigrams levels --quick", ""),
-    "judging": Benchmark("Held-out scores and what is chosen by them", "--quick", ""),
+    "judging": Benchmark("Held-out scores and choices based on them", "--quick", ""),
     "overfitting": Benchmark(
         "Overfitting of plain and tempered EM",
         "--data ap --k 64 --picture {pictures}/overfitting.png",

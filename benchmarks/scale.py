@@ -298,7 +298,7 @@ def lda(arguments: argparse.Namespace) -> None:
 
 
 def _rest(shards: DiskCorpus) -> Iterator[sp.csr_array]:
-    """Yield the counts of all documents but the first ones, which are held out."""
+    """Yield the counts of all documents except the first ones, which are held out."""
     skip = HELD_OUT
     for matrix in shards:
         yield matrix[skip:]

@@ -8,9 +8,9 @@ six words of one document. Term methods start from the words (bm25s: tokens) and
 ten best documents. LSI starts from the text and ends with the ten best, as gensim does: MatrixSimilarity in memory,
 float32, num_best=10. `search` is the whole call, from a text to hits with ids and titles.
 
-More documents than 18,846 are made of sentences of all texts, repeated and shuffled; each document has as many tokens
-as one of 20 Newsgroups. Both indexes are built from the same token ids. The topics of the default method are random,
-because its time does not depend on their quality. BLAS and bm25s have one thread.
+More than 18,846 documents are made from the sentences of all texts, repeated and shuffled; each document has as many
+tokens as one of 20 Newsgroups. Both indexes are built from the same token ids. The topics of the default method are
+random, because its time does not depend on their quality. BLAS and bm25s have one thread.
 """
 
 from __future__ import annotations

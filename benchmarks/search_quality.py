@@ -1,4 +1,4 @@
-"""Quality of the default search method, compared with BM25: judged queries, known items, and what stays of BM25's best.
+"""Quality of the default search method, compared with BM25: judged queries, known items, hits of BM25 that stay.
 
     python benchmarks/search_quality.py
 
@@ -8,8 +8,8 @@ sentences and halves of these from 20 Newsgroups, and three and six words drawn 
 only. A query that is a part of a text is counted like the texts. --weight, --rest, --pool, --typical, --leading and
 --feedback change the constants of the method (`polyseme.retrieval.postings`).
 
-Beside it, the gain with the topics of several levels of a run: --level-topics (20) topics, all finer levels that are
-kept, and the mean of the latent parts of all levels, which is not what the package does.
+It also prints the gain with the topics of several levels of a run: --level-topics (20) topics, all finer levels that
+are kept, and the mean of the latent parts of all levels, which the package does not use.
 
 The constants were chosen on these sets with 50 topics (docs/decisions.md), so the gains are optimistic.
 """
@@ -235,7 +235,7 @@ def main() -> None:
                 f"kept {shares[-1]:.3f}"
             )
             report_figure(f"MRR, {items.name}, points above BM25", f"{difference.mean():+.2f}", "at least -0.5")
-        for items in sets[3:]:  # AP; those of 20 Newsgroups take minutes
+        for items in sets[3:]:  # only AP, because the sets of 20 Newsgroups take minutes
             measure = mean_reciprocal_rank(items)
             print_levels(
                 items.name, items.index, np.array(items.queries), measure, options.level_topics, options.iterations

@@ -5,7 +5,7 @@
 A run is fitted once (--run keeps it for later calls). The first search builds the index and stores it in the run; the
 others read it. Each search is a new process, so the time includes all imports. The share of the imports is measured by
 processes that import the same modules and end. CPU seconds are printed beside elapsed ones, because they hardly depend
-on what else the machine does.
+on the load of the machine.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def evaluate(data: Data, K: int, seeds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, default=5000, help="of 20 Newsgroups")
+    parser.add_argument("--documents", type=int, default=5000, help="documents of 20 Newsgroups")
     parser.add_argument("--k", type=int, nargs="+", default=[10, 20])
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()

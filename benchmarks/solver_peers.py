@@ -8,8 +8,8 @@ All have 2 threads. Their likelihoods are computed by the same function, outside
 - scikit-learn MiniBatchNMF: recommended by its documentation for larger data; from the start of polyseme, with its
   default batches (1024) and forgetting factor (0.7), on shuffled documents, because the file sorts them by newsgroup.
   Its document weights lag behind its topics, so polyseme folds in the documents, which is not timed.
-- enstop: PLSA with its random start, without its tests of convergence, compiled before. It cannot continue a fit, so
-  each point is a separate fit.
+- enstop: PLSA with its random start, without its tests of convergence, after its compilation. It cannot continue a fit,
+  so each point is a separate fit.
 - BigARTM: offline EM with reuse_theta and one pass over a document in each pass over the collection, which is plain EM;
   and its default, ten passes over a document.
 """
@@ -168,7 +168,7 @@ PEERS = ("scikit-learn", "enstop", "bigartm")
 
 
 def available(wanted: list[str]) -> list[str]:
-    """Return the wanted packages that can be imported, and print the others."""
+    """Return the wanted packages that can be imported, and print which ones cannot."""
     modules = {"scikit-learn": "sklearn", "bigartm": "artm"}
     return [name for name in PEERS if name in wanted and can_import(modules.get(name, name), name)]
 

@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore")
 
 GAPS = (3e-2, 1e-2, 5e-3, 1e-3)
 EM_GAP, PEER_GAP = 5e-3, 3e-2
-"""Gaps of the ratios. scikit-learn's `mu` rarely reaches a smaller one than the second."""
+"""Gaps for which ratios are printed. scikit-learn's `mu` rarely reaches a gap below the second one."""
 
 
 def start(corpus: MemoryCorpus, K: int, seed: int) -> Factors:

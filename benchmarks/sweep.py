@@ -70,7 +70,7 @@ def sklearn_seconds(X: sp.csr_array, K: int, iterations: int = 3) -> Callable[[]
 
 
 def enstop_seconds(X: sp.csr_array, K: int, kind: str, iterations: int = 3) -> Callable[[], float]:
-    """Return a function that measures one iteration of a class of enstop, which is compiled before."""
+    """Return a function that measures one iteration of a class of enstop, after its compilation."""
     import enstop
 
     matrix = sp.csr_matrix(X)

@@ -62,7 +62,8 @@ def measure_growth(K: int, largest: int, threads: int) -> None:
             f"{1e3 * seconds[-1]:8.1f} ms, {1e9 * seconds[-1] / sizes[-1] / K:.2f} ns per non-zero and topic"
         )
     slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-    report_figure(f"exponent of an EM iteration of three ways in non-zeros, K = {K}", f"{slope:.2f}", "at most 1.1")
+    what = f"exponent of an EM iteration on three-way counts in non-zeros, K = {K}"
+    report_figure(what, f"{slope:.2f}", "at most 1.1")
 
 
 def compare_tensorly(K: int, threads: int) -> None:
@@ -85,7 +86,7 @@ def compare_tensorly(K: int, threads: int) -> None:
         methods["tensorly non_negative_parafac, sparse"] = (sparse_parafac, sparse.COO(dense))
     ours = seconds_per_step(counts, K, 11)
     for name, (fit, tensor) in methods.items():
-        report_ratio(f"a sweep of three ways, K = {K}", name, ours, seconds_per_sweep(fit, tensor, K))
+        report_ratio(f"a sweep over three-way counts, K = {K}", name, ours, seconds_per_sweep(fit, tensor, K))
 
 
 def seconds_per_sweep(fit, tensor, K: int, sweeps: int = 5) -> float:
@@ -103,7 +104,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     describe_machine("tensorly")
-    print(f"three ways {SHAPE}, K = {arguments.k}, float32, {arguments.threads} threads")
+    print(f"three-way counts {SHAPE}, K = {arguments.k}, float32, {arguments.threads} threads")
     measure_growth(arguments.k, arguments.largest, arguments.threads)
     compare_tensorly(arguments.k, arguments.threads)
 

@@ -162,7 +162,7 @@ def main() -> None:
     for fit in fits:
         if not fit.tool.startswith("polyseme"):
             ours = by_tool[MODELS.get(fit.tool, "polyseme LDA")]
-            report_ratio(f"whole fit, K = {arguments.k}", fit.tool, ours.seconds, fit.seconds)
+            report_ratio(f"complete fit, K = {arguments.k}", fit.tool, ours.seconds, fit.seconds)
     if arguments.picture:
         draw(fits, arguments.picture)
 

@@ -87,7 +87,7 @@ def vertex_cone(Y: np.ndarray, K: int) -> Unmixed:
     return Unmixed(to_one(amounts * pure.sum(axis=1)), to_one(amounts), pure)
 
 
-def factorised(loss: str, solver: str, Y: np.ndarray, K: int) -> Unmixed:
+def factorized(loss: str, solver: str, Y: np.ndarray, K: int) -> Unmixed:
     nmf = NMF(K, beta_loss=loss, solver=solver, max_iter=1000, random_state=0)
     W = nmf.fit_transform(Y)
     return Unmixed(to_one(W * nmf.components_.sum(axis=1)), to_one(W), nmf.components_)
@@ -98,8 +98,8 @@ METHODS = {
     "without the constraint": lambda Y, K: smallest_simplex(Y, K, non_negative=False),
     "pure pixels, sum to one": vertex,
     "pure pixels, non-negative": vertex_cone,
-    "scikit-learn NMF": lambda Y, K: factorised("frobenius", "cd", Y, K),
-    "scikit-learn NMF, KL": lambda Y, K: factorised("kullback-leibler", "mu", Y, K),
+    "scikit-learn NMF": lambda Y, K: factorized("frobenius", "cd", Y, K),
+    "scikit-learn NMF, KL": lambda Y, K: factorized("kullback-leibler", "mu", Y, K),
 }
 
 
@@ -173,9 +173,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, dict[str, Scores]]:
     scenes = options.scenes or [DATA / "nontext" / name for name in SCENES]
     missing = [str(path) for path in scenes if not path.is_file()]
     if missing:
-        raise SystemExit(
-            f"There is no {missing[0]}: name a scene, or set POLYSEME_DATA to the folder that holds the data."
-        )
+        raise SystemExit(f"There is no {missing[0]}: pass a scene, or set POLYSEME_DATA to the folder with the data.")
     return {path.stem: unmix(path, options.pictures) for path in scenes}
 
 

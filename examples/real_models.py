@@ -1,8 +1,8 @@
 """Fit Real-PLSA, Real-LDA and Real-CTM to standardized measurements of wines, and compare them with clusterings.
 
 Run: .venv/bin/python examples/real_models.py [--seed N]
-Every wine is a mixture of three corners, extreme wines that lie outside of the data. The measurements are standardized,
-so that they have both signs. The cultivars of the wines are used for the comparison only.
+Every wine is a mixture of three corners, extreme wines that lie outside the data. The measurements are standardized, so
+they have both signs. The cultivars of the wines are used for the comparison only.
 """
 
 from __future__ import annotations

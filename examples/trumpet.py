@@ -99,11 +99,11 @@ def main(argv: Sequence[str] | None = None) -> dict[str, tuple[float, float]]:
     parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
     options = parser.parse_args(argv)
     if not options.spectrogram.is_file():
-        raise SystemExit(f"There is no {options.spectrogram}: name a file, or set POLYSEME_DATA to the data's folder.")
+        raise SystemExit(f"There is no {options.spectrogram}: pass a file, or set POLYSEME_DATA to the data's folder.")
     with np.load(options.spectrogram) as file:
         S, sr = np.asarray(file["S"], dtype=np.float64), float(file["sr"])
     print(f"{S.shape[0]} frames x {S.shape[1]} frequencies, {options.k} spectra")
-    print("| method | error (share of the energy) | spectra a frame | loudest frequency of each spectrum, Hz |")
+    print("| method | error (share of the energy) | spectra per frame | loudest frequency of each spectrum, Hz |")
     print("| --- | --- | --- | --- |")
     result = {}
     for name, method in METHODS.items():

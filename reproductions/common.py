@@ -100,7 +100,7 @@ def _compare(recorded: dict[str, list[str]], found: dict[str, list[str]], quick:
     if other and not quick:
         raise SystemExit(f"README.md has another verdict on: {'; '.join(other)}.")
     if other:
-        return f"In this short form other verdicts than in README.md on: {'; '.join(other)}."
+        return f"This short form has other verdicts than README.md on: {'; '.join(other)}."
     moved = [] if quick else [claim for claim in found if found[claim] != recorded[claim]]
     if moved:
         return f"README.md has these verdicts, and other figures for: {'; '.join(moved)}."

@@ -165,7 +165,7 @@ def saddle(iterations: int) -> Finding:
     there = begin(EM(), corpus, flat).report.log_likelihood
     nudged = flat[1] * (1 + 1e-3 * np.random.default_rng(0).standard_normal(flat[1].shape))
     beyond = run_solver(EM(), corpus, (flat[0], nudged / nudged.sum(axis=0)), iterations).report.log_likelihood
-    show("A fixed point that is no maximum: all topics equal", ("", ""), [
+    show("A fixed point that is not a maximum: all topics equal", ("", ""), [
         ("a step of EM / of NMF moves by", f"{few(moved['EM'])} / {few(moved['NMF'])}"),
         ("likelihood there, nats per token", f"{there:.3f}"),
         ("likelihood of EM from a nudge of 1e-3", f"{beyond:.3f}"),

@@ -155,7 +155,7 @@ FITTED_TOPICS = 10
 
 
 def stages(name: str, X: Any, size: Size) -> Stages:
-    """Anneal slowly with more topics than the data have."""
+    """Anneal slowly with more topics than the data contain."""
     corpus = as_corpus(X)
     settings = Annealed(start=0.5, stages=11, steps=size.stage_steps)
     run: Any = run_solver(settings, corpus, random_start(corpus, FITTED_TOPICS, 0), settings.stages * settings.steps)
@@ -215,7 +215,7 @@ def invariance(size: Size) -> Finding:
     return Finding(
         "Invariance", "NMF is invariant to a diagonal matrix and its inverse (sect. 2), to a square one (sect. 3)",
         f"diagonal: product to {few(product_error)}, after 50 iterations from both starts to {few(iterates)}; square: "
-        f"of small random ones {before:.1%} keep positive factors non-negative, {after:.1%} fitted ones",
+        f"{before:.1%} of small random ones keep positive factors non-negative, {after:.1%} fitted factors",
         verdict("true for diagonal; square only if non-negative", product_error <= EXACT, iterates <= 1e-10,
                 after < before),
     )  # fmt: skip
@@ -307,7 +307,7 @@ def identifiability(size: Size) -> Finding:
 
 
 def consistency(size: Size) -> Finding:
-    """Fit PLSA to more and more documents of known topics, which anchor words identify or nothing does."""
+    """Fit PLSA to more and more documents of known topics, with and without anchor words that identify the topics."""
     rows, errors = [], {}
     for name, length in (*((True, length) for length in size.lengths), (False, size.lengths[-1])):
         for n_docs in size.documents:
@@ -316,7 +316,7 @@ def consistency(size: Size) -> Finding:
         rows.append(("anchor words" if name else "none", length,
                      *(f"{errors[name, length, n]:.3f}" for n in size.documents)))  # fmt: skip
     show(f"Consistency: largest total variation from the true topics, median of {size.consistency_seeds} corpora",
-         ("identified by", "tokens a document", *(f"{n} documents" for n in size.documents)), rows)  # fmt: skip
+         ("identified by", "tokens per document", *(f"{n} documents" for n in size.documents)), rows)  # fmt: skip
     few_docs, many_docs = size.documents[0], size.documents[-1]
     short, long = size.lengths[0], size.lengths[-1]
     bias, near = errors[True, short, many_docs], errors[True, long, many_docs]
@@ -324,7 +324,7 @@ def consistency(size: Size) -> Finding:
     return Finding(
         "Strong consistency (sect. 3)", "PLSA is identifiable, which has implications on strong consistency",
         f"distance from the true topics with {few_docs} and {many_docs} documents: topics with an anchor word each, "
-        f"{long} tokens a document {errors[True, long, few_docs]:.3f} and {near:.3f}, {short} tokens "
+        f"{long} tokens per document {errors[True, long, few_docs]:.3f} and {near:.3f}, {short} tokens "
         f"{errors[True, short, few_docs]:.3f} and {bias:.3f} (every document adds its own P(z|d), so a bias remains "
         f"that only longer documents reduce); without anchor words and pure documents "
         f"{errors[False, long, few_docs]:.3f} and {free:.3f}",

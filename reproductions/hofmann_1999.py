@@ -278,9 +278,14 @@ def picture(folder: Path, collections: dict[str, dict[str, list[Figures]]]) -> N
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = make_parser(__doc__ or "")
     parser.add_argument("--data", type=Path, default=DATA / "ir", help="folder with a folder for each collection")
-    parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all that the folder holds")
+    parser.add_argument("--collections", nargs="+", metavar="NAME", help="default: all in the folder")
     parser.add_argument("--seeds", type=int, nargs="+", help="default: 0 to 4; 0 with --quick")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON file of figures, to go on after a stop")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FILE",
+        help="JSON file with the finished figures, from which a later call continues",
+    )
     options = parse_options(parser, argv)
     options.seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     if options.collections is None:

@@ -78,7 +78,8 @@ def tokens_and_terms(X: Array, size: Size) -> Finding:
         tokens, terms = by_tokens(X, tokens), by_terms(X, terms)
         worst = max(worst, error(tokens.theta, terms.theta), error(tokens.phi, terms.phi))
     return Finding(
-        "EM by tokens and by terms (eq. 8-14)", "positions with the same term have the same E-step, so terms will do",
+        "EM by tokens and by terms (eq. 8-14)",
+        "positions with the same term have the same E-step, so one per term is enough",
         f"theta and phi agree over 5 iterations (error {few(worst)})", verdict("true", worst <= EXACT),
     )  # fmt: skip
 
@@ -103,7 +104,7 @@ def bound(X: Array, now: Asymmetric, q: Array) -> float:
 
 
 def jensen(X: Array, size: Size) -> list[Finding]:
-    """Return the bound, what is missing of it, and what raises it most."""
+    """Check the bound, its distance from the likelihood, and the q that raises it most."""
     now = start(X, size.topics, seed=1)
     L, R = log_likelihood(X, now.theta @ now.phi), posterior(now)
     rng = np.random.default_rng(1)
@@ -116,8 +117,8 @@ def jensen(X: Array, size: Size) -> list[Finding]:
     tight = abs(L - bound(X, now, R)) / abs(L)
     return [
         Finding("Jensen's bound (eq. 15-18)", "E_q[log(R phi theta / q)] bounds the log-likelihood from below",
-                f"below it by at least {gap:.0f} nats for {size.random_bounds} random q; with R in it, an indicator "
-                "that is 0 for all topics but one, it would be -inf",
+                f"below it by at least {gap:.0f} nats for {size.random_bounds} random q; with R, an indicator that "
+                "is 0 for all topics except one, it would be -inf",
                 verdict("true without the R", gap > 0)),
         Finding("The best q (eq. 19-20)", "the posterior, so the E-step raises the bound to the likelihood",
                 f"there bound and likelihood agree (error {few(tight)}); with R in eq. 19 q would be one topic",
@@ -271,8 +272,9 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
                 f"it sums to {total:.1f} over {len(X)} documents, lambda D + 1 - lambda: the first term lacks P(d)",
                 verdict("false as printed", abs(total - (SHARE * len(X) + 1 - SHARE)) < 1e-9)),
         Finding("lambda is the background's share", "a known share of all words is background",
-                f"as printed the background writes {shares.min():.3f} to {shares.max():.3f} of a document, the more "
-                f"documents the more, and leaves the topics {left:.1%} of the tokens; with P(d) it is {SHARE} in each",
+                f"as printed the background writes {shares.min():.3f} to {shares.max():.3f} of a document, more if "
+                f"there are more documents, and leaves {left:.1%} of the tokens to the topics; with P(d) it is {SHARE} "
+                "in each",
                 verdict("true with P(d) only", shares.min() > 0.8, left < 0.2)),
         Finding("EM with a background", "E- and M-steps of section 6",
                 f"with P(d), `Background` has these iterates ({size.iterations}, error {few(worst['proper'])}), and "

@@ -1,4 +1,4 @@
-"""Check what the papers say of topics as clusters, as a model of new documents and as features, on 20 Newsgroups.
+"""Check statements of the papers about topics as clusters, as a model of new documents and as features.
 
 Run: .venv/bin/python reproductions/newsgroups.py [--quick] [--documents N] [--seeds N]
 The texts are text/news20.jsonl.gz in POLYSEME_DATA (by-date split): words of at least ten of the training documents,
@@ -102,7 +102,7 @@ def held_out(news: News, seeds: Sequence[int]) -> dict[str, list[float]]:
     """Return the completion perplexities of the test documents, folded in by the inference of each model.
 
     That of PLSA is maximum likelihood, as in the papers. The posterior under a learned prior, the default of
-    `completion_perplexity`, would hide the overfitting of P(z|d) that the papers speak of.
+    `completion_perplexity`, would hide the overfitting of P(z|d) that the papers describe.
     """
     models: dict[str, Callable[[int], Any]] = {
         "PLSA": lambda seed: PLSA(K_TOPICS, random_state=seed, max_iter=500),
@@ -174,7 +174,7 @@ def judge_held_out(found: dict[str, list[float]]) -> list[Finding]:
     return [
         Finding(
             "LDA is better than PLSA (Saastamoinen)",
-            "LDA is rid of PLSA's overfitting and gives better results",
+            "LDA avoids PLSA's overfitting and gives better results",
             f"completion perplexity of test documents: {text}",
             "true" if mean["LDA"] < 0.97 * mean["PLSA"] else verdict("hardly", mean["LDA"] < 1.03 * mean["PLSA"]),
         ),

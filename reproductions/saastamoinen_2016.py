@@ -360,7 +360,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("dump", nargs="?", type=Path, help="default: the dumps in POLYSEME_DATA")
     parser.add_argument("--language", default="english")
     parser.add_argument("--categories", nargs="+", default=THESIS_CATEGORIES, metavar="NAME")
-    parser.add_argument("--articles", type=int, default=Size.articles, help="of the random sample")
+    parser.add_argument("--articles", type=int, default=Size.articles, help="number of articles in the random sample")
     parser.add_argument("--topics", type=int, default=Size.topics)
     options = common.parse_options(parser, argv)
     if options.dump is not None and not options.dump.is_file():

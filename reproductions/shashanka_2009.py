@@ -216,7 +216,8 @@ def complexity() -> Finding:
     )
     return Finding(
         "Complexity (sect. 4.1)", "the topic model is the bottleneck, the map a matrix product",
-        "the map takes less time than 50 iterations of EM; by the structure of T it is O(W) a point, no matrix product",
+        "the map takes less time than 50 iterations of EM; by the structure of T it is O(W) per point, without a "
+        "matrix product",
         verdict("true", mapping < fitting),
     )  # fmt: skip
 

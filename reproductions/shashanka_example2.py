@@ -104,7 +104,7 @@ def matched(found: Array, bases: Array) -> tuple[Array, Array]:
 
 
 def kindest_ica(problem: FitProblem, seed: int) -> Array:
-    """FastICA's components, each with the sign, scale and shift that bring it nearest to a basis (least squares).
+    """Return the components of FastICA, each with the sign, scale and shift nearest to a basis (least squares).
 
     Both ways to use it are tried, the bases as sources and as the columns of the mixing matrix; the better one counts.
     """

@@ -5,8 +5,8 @@ Without an option it compares RealTopicModel, with and without its constraint, a
 the scenes in POLYSEME_DATA. With --margins it compares margins on the synthetic scenes only.
 
 A scene has K materials with spectra E, proportions A of the area of a pixel, and pixels Y of different brightness with
-noise. Spectra are divided by their sums, and the sums are the weights of the pixels. Weights of corners are proportions
-of the light then; those of the reference are A_k sum(E_k), normalized.
+noise. Spectra are divided by their sums, and the sums are the weights of the pixels. Weights of corners are then
+proportions of the light; the reference proportions are A_k sum(E_k), normalized.
 
 References
 ----------
@@ -200,7 +200,7 @@ def by_real(scene: Scene, *, with_area: bool = False, **settings: float | bool) 
 
 
 def real_scenes() -> dict[str, Scene]:
-    """Return the scenes in POLYSEME_DATA; those that are missing are named."""
+    """Return the scenes in POLYSEME_DATA, and print the names of missing ones."""
     found = {}
     for name, file in REAL_SCENES.items():
         if not (DATA / file).is_file():

@@ -103,7 +103,7 @@ def speed_table(data: str, runs: list[dict[str, Course]]) -> Costs:
         rows.append((name, f"{costs.per_iteration[name]:.0f}", f"{np.median(at):.0f}", f"{np.median(passes):.0f}",
                      f"{np.median(seconds):.2f}"))  # fmt: skip
     show(f"Speed on {data}: to the likelihood that the slowest reaches in {len(runs[0]['EM'].passes) - 1} iterations",
-         ("algorithm", "passes an iteration", "iterations", "passes", "seconds on this machine"), rows)  # fmt: skip
+         ("algorithm", "passes per iteration", "iterations", "passes", "seconds on this machine"), rows)  # fmt: skip
     return costs
 
 
@@ -124,8 +124,8 @@ def speed(ap: Any, n_starts: int, iterations: int) -> tuple[list[dict[str, Cours
     ]
     per = next(iter(costs.values())).per_iteration
     return runs, name, Finding(
-        "NMF is faster (sect. 6)", "Algorithms 1 to 3 give equivalent solutions, but NMF is faster, also than EM",
-        f"passes an iteration: NMF {per[nmf]:.0f}, PLSI {per[plsi]:.0f}, EM {per['EM']:.0f}; to one likelihood on "
+        "NMF is faster (sect. 6)", "Algorithms 1 to 3 give equivalent solutions, but NMF is faster, even than EM",
+        f"passes per iteration: NMF {per[nmf]:.0f}, PLSI {per[plsi]:.0f}, EM {per['EM']:.0f}; to one likelihood on "
         + "; on ".join(parts),
         verdict(
             "true compared with PLSI; little gain compared with EM",

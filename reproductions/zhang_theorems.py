@@ -264,11 +264,11 @@ def algorithm_3(n: int) -> list[Finding]:
           ("Gauss-Seidel: sums of C, S and H are one", few(constraints))])  # fmt: skip
     return [
         Finding("Algorithm 3 (sect. 4)", "normalized NMF converges to a different local optimum than NMF",
-                f"Gauss-Seidel, both have the same product at each of 200 iterations (error {few(same)})",
+                f"in Gauss-Seidel order both have the same product at each of 200 iterations (error {few(same)})",
                 verdict("false", same <= 1e-10)),
         Finding("Algorithm 3 (sect. 5, 6)", "NMF with normalization at each step cannot replace PLSI",
-                f"as printed it is the EM of PLSI (200 steps, error {few(as_em)}); Gauss-Seidel it keeps PLSI's "
-                f"constraints (error {few(constraints)})",
+                f"as printed it is the EM of PLSI (200 steps, error {few(as_em)}); in Gauss-Seidel order it keeps "
+                f"PLSI's constraints (error {few(constraints)})",
                 verdict("false", as_em <= EXACT, constraints <= EXACT)),
     ]  # fmt: skip
 
@@ -303,8 +303,8 @@ def stationary_points(n: int, iterations: int) -> Finding:
     worst = max(at_exact.values())
     return Finding(
         "Theorem 4 and its converse", "stationary points of Algorithm 3 are those of Algorithm 1, and vice versa",
-        f"at exact factorizations no algorithm moves (error {few(worst)}); where one has nearly ended, another's step "
-        f"is {min(ratios):.1f} to {max(ratios):.1f} times its own",
+        f"at exact factorizations no algorithm moves (error {few(worst)}); where one has nearly converged, the step of "
+        f"another is {min(ratios):.1f} to {max(ratios):.1f} times its own",
         verdict("true", worst <= EXACT, max(ratios) < 10),
     )  # fmt: skip
 

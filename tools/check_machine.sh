@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the Python to build with, or names each missing part of this machine in one sentence and fails.
-# PYTHON chooses the interpreter and CXX the compiler; otherwise the first that really works is taken.
+# Print the Python to build with, or name each missing part of this machine in one sentence and fail.
+# PYTHON chooses the interpreter and CXX the compiler; otherwise the first one that works is used.
 
 oldest="3, 11"
 newest="3, 14"
@@ -11,7 +11,7 @@ complain() {
     complaints=1
 }
 
-# A command can exist and yet not run (shims of version managers), so each candidate is asked.
+# A command can exist and yet not run (shims of version managers), so each candidate is run.
 suitable() {
     "$1" -c "import sys; sys.exit(not ($oldest) <= sys.version_info[:2] <= ($newest))" >/dev/null 2>&1
 }

@@ -7,10 +7,10 @@ OLD and NEW are commits: HEAD~3, a branch, a hash. `$(git stash create)` stands 
 Builds use the packages of this environment and stay in build/compare, so a second comparison is fast. The cases are in
 tools/comparison; `names.py` there lists the public names that differ between two commits.
 
-The report has one line for each group of equal cases and one for each case that differs, with its values below. Two
-texts for people that differ, such as error messages, and values that only the new build has, such as a new attribute,
-are listed and do not count. The exit code is 1 if anything differs. POLYSEME_ISA selects the instruction set, as
-everywhere.
+The report has one line for each group of equal cases and one for each case that differs, with its values below.
+Differences in texts for people, such as error messages, and values that only the new build has, such as a new
+attribute, are listed and do not count. The exit code is 1 if anything differs. POLYSEME_ISA selects the instruction
+set, as everywhere.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def commit_hash(name: str) -> str:
 
 
 def build(commit: str) -> Path:
-    """Install a commit, without its dependencies, into a folder of its own, and return the folder."""
+    """Install a commit, without its dependencies, into a separate folder, and return the folder."""
     folder = BUILDS / f"{commit}-{sys.implementation.cache_tag}"
     if folder.is_dir():
         return folder
@@ -68,13 +68,13 @@ def build(commit: str) -> Path:
         done = subprocess.run([*command, "--target", packages, source], capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{commit} does not build:\n{done.stdout}{done.stderr}")
-        # The folder appears when it is complete: an interrupted build is not taken for a finished one.
+        # The folder appears when it is complete, so an interrupted build is not mistaken for a finished one.
         packages.rename(folder)
     return folder
 
 
 def run_cases(packages: Path, names: Sequence[str], output: Path) -> dict[str, Outcome]:
-    """Run cases with one build in a process of its own."""
+    """Run cases with one build in a separate process."""
     environment = {**os.environ, **SETTINGS, "PYTHONPATH": os.pathsep.join([str(packages), str(TOOLS)])}
     done = subprocess.run(
         [sys.executable, "-m", "comparison", output, packages, *names],
@@ -128,7 +128,7 @@ def report(comparisons: Mapping[str, Comparison]) -> int:
 
 
 def _counted(equal: Sequence[Comparison]) -> str:
-    """Describe cases that are equal."""
+    """Return a description of cases that are equal."""
     n_values = sum(found.n_values for found in equal)
     words = f"{len(equal):4} {'case ' if len(equal) == 1 else 'cases'} {n_values:7} values  equal"
     refused, skipped = sum(bool(found.error) for found in equal), {found.skipped for found in equal if found.skipped}
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(names))
         return 0
     if options.old is None or options.new is None:
-        parser.error("name two commits: OLD NEW")
+        parser.error("pass two commits: OLD NEW")
     if not names:
         parser.error(f"no case matches {', '.join(options.only)}; --list shows all")
     if options.jobs < 1:

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Installs Debian's Chromium for the browser tests where that needs no password; where it cannot, says so.
-# Never fails: without a browser those tests are skipped by name.
+# Install Debian's Chromium for the browser tests if this needs no password; otherwise say why not.
+# The script never fails: without a browser these tests are skipped by name.
 
 for browser in chromium chromium-browser google-chrome google-chrome-stable; do
     if command -v "$browser" >/dev/null 2>&1; then
-        echo "A browser is here already: $browser."
+        echo "$browser is already installed."
         exit 0
     fi
 done
 
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "No apt-get here, so no Chromium was installed; the browser tests will be skipped."
+    echo "Chromium was not installed, because there is no apt-get; the browser tests will be skipped."
     exit 0
 fi
 
@@ -19,7 +19,7 @@ if [ "$(id -u)" = 0 ]; then
 elif sudo -n true >/dev/null 2>&1; then
     as_root="sudo -n"
 else
-    echo "Installing Chromium needs root, so it was not installed; the browser tests will be skipped."
+    echo "Chromium was not installed, because this needs root; the browser tests will be skipped."
     exit 0
 fi
 

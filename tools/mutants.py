@@ -1,4 +1,4 @@
-"""Mutation tests: change one operator, number or statement at a time, and see whether a test fails.
+"""Mutation tests: change one operator, number or statement at a time, and check that a test fails.
 
 A change that no test notices ("survived") is a missing test or has no effect on any result. Mutants are drawn at random
 from the packages with a seed. Each runs in a copy of the package, with the tests that execute its line, the fastest
@@ -87,7 +87,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
 
 
 def _code_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes below a node that compute something: no annotations, docstrings, imports and error messages."""
+    """Yield the nodes below a node that compute something; skip annotations, docstrings, imports and error messages."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
@@ -176,9 +176,9 @@ def _key(node_id: str) -> str:
 
 
 def run(mutant: Mutant, source: bytes, copy: Path, tests: list[str], limit: float) -> str:
-    """Return what happened: killed, timeout or survived.
+    """Return the outcome: killed, timeout or survived.
 
-    The child is forked, so that it need not import the packages that do not change. It imports the mutated package.
+    The child is forked, so that it does not have to import unchanged packages. It imports the mutated package.
     """
     target = copy / "polyseme" / mutant.file.relative_to(PACKAGE)
     target.write_bytes(mutant.apply(source))

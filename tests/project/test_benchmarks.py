@@ -199,7 +199,7 @@ def test_a_benchmark_is_run_and_reported(run_all, tmp_path):
     if outcome.skipped:  # without /proc
         assert f"reading_memory was skipped: {outcome.message}" in text
     else:
-        assert re.search(r"\| reading_memory \| reading JSON lines \| \d+ MB a CPU second \|  \|", text)
+        assert re.search(r"\| reading_memory \| reading JSON lines \| \d+ MB per CPU second \|  \|", text)
 
 
 def test_an_iteration_of_a_cluster_is_e_steps_sums_and_topics(modules):

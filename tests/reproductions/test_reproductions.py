@@ -181,7 +181,7 @@ class TestComparisonWithTheReadme:
         with pytest.raises(SystemExit, match="another verdict on: A claim"):
             conclude("error 1e-16", "false")
         conclude("error 1e-16", "false", quick=True)
-        assert "In this short form other verdicts" in capsys.readouterr().out
+        assert "This short form has other verdicts" in capsys.readouterr().out
 
     def test_text_around_the_table_is_not_changed(self, conclude, tmp_path):
         conclude("error 3", "false", readme=True)

@@ -1,7 +1,7 @@
 """The cases that tools/compare_builds.py runs with each of two builds.
 
-`python -m comparison OUTPUT CASE ...` runs cases with the polyseme that this interpreter imports and writes what they
-return to OUTPUT.npz and OUTPUT.json. No module of this package imports polyseme when it is imported itself, so
+`python -m comparison OUTPUT CASE ...` runs cases with the polyseme that this interpreter imports and writes their
+results to OUTPUT.npz and OUTPUT.json. No module of this package imports polyseme when it is imported itself, so
 `compare_builds.py` can list the cases without a build.
 
 | module | purpose |

@@ -1,4 +1,4 @@
-"""Run cases with the polyseme that this interpreter imports, and write what they return.
+"""Run cases with the polyseme that this interpreter imports, and write their results.
 
 Usage: python -m comparison OUTPUT PACKAGES CASE ...; polyseme must come from the folder PACKAGES.
 """

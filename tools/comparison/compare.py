@@ -14,7 +14,7 @@ Value = Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case returned with one build, or how it ended."""
+    """Result of a case with one build: its values, or its error."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Comparison:
 
 
 def compare_outcomes(old: Outcome | None, new: Outcome | None) -> Comparison:
-    """Compare what one case gave with two builds; None if a build does not have the case."""
+    """Compare the outcomes of one case with two builds; None if a build does not have the case."""
     if old is None or new is None:
         return Comparison(0, [f"only the {'new' if old is None else 'old'} build has this case"], [])
     # A case that fails with both builds compares nothing, so it counts as a difference.
@@ -82,7 +82,7 @@ def compare_values(old: Mapping[str, Value], new: Mapping[str, Value]) -> list[s
 
 
 def compare_value(old: Value, new: Value) -> str:
-    """Describe the difference of two values; empty if every bit is equal."""
+    """Return a description of the difference between two values; empty if every bit is equal."""
     if not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray):
         same = type(old) is type(new) and old == new
         return "" if same else f"{_shortened(old)} became {_shortened(new)}"
@@ -97,7 +97,7 @@ def compare_value(old: Value, new: Value) -> str:
 
 
 def _difference_of_arrays(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str:
-    """Describe how far apart two arrays of one dtype and shape are."""
+    """Return a description of the difference between two arrays of one dtype and shape."""
     first, second = np.ascontiguousarray(old).ravel(), np.ascontiguousarray(new).ravel()
     bits = f"V{first.dtype.itemsize}"
     changed = first.view(bits) != second.view(bits)

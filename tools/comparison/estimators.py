@@ -94,7 +94,7 @@ def with_new_documents(model: Any) -> dict[str, Any]:
 
 
 def with_weights(model: Any) -> dict[str, Any]:
-    """Return a fitted model, its weights of new documents, and how well those predict half of the tokens."""
+    """Return a fitted model, its weights for new documents, and the score of half of their tokens."""
     Y = data.new_documents()
     return {"model": model, "transform": model.transform(Y), "completion": model.completion_report(Y)}
 
@@ -198,7 +198,7 @@ for (name, make), n_jobs in product(THREADED.items(), (1, 2)):
 
 
 def streamed(_: Path, make: Any) -> Any:
-    """Fit in parts, with weights for one of them, and look at the model on the way."""
+    """Fit in parts, one of them with weights, and return the weights of new documents after each part."""
     X, model = data.counts(), make()
     found: dict[str, Any] = {}
     for number, start in enumerate(range(0, 60, 20)):

@@ -1,4 +1,4 @@
-"""The table of cases: a name, and a function that gets an empty folder and returns what is compared."""
+"""The table of cases: a name, and a function that gets an empty folder and returns the values to compare."""
 
 from __future__ import annotations
 

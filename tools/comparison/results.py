@@ -345,7 +345,7 @@ ENVIRONMENT = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}
 
 
 def command(*arguments: str, stdin: str = "") -> str:
-    """Return what a command prints. It runs in this process and in its folder, because starting Python is slow."""
+    """Return the output of a command, which runs in this process and folder, because starting Python is slow."""
     main = distribution("polyseme").entry_points.select(group="console_scripts", name="polyseme")["polyseme"].load()
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
@@ -376,7 +376,7 @@ def printed(output: str) -> dict[str, Any]:
 
 
 def write_texts(folder: Path) -> None:
-    """Write docs.csv with the first 48 texts, and new.csv with the others."""
+    """Write docs.csv with the first 48 texts, and new.csv with the rest."""
     texts, labels = data.texts()
     for name, rows in (("docs.csv", range(48)), ("new.csv", range(48, 60))):
         with (folder / name).open("w", encoding="utf-8", newline="") as file:

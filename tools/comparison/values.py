@@ -117,7 +117,7 @@ def write_outcomes(outcomes: Mapping[str, Outcome], path: Path) -> None:
 
 
 def read_outcomes(path: Path) -> dict[str, Outcome]:
-    """Return what `write_outcomes` wrote."""
+    """Return the outcomes that `write_outcomes` wrote."""
     table = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     outcomes = {}
     with np.load(path.with_suffix(".npz"), allow_pickle=False) as arrays:
