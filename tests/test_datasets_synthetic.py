@@ -98,7 +98,7 @@ def test_chunks_add_up_to_the_corpus():
     assert same(first, chunks[0])
 
 
-def test_shapes_and_sums_are_right():
+def test_shapes_and_sums_are_correct():
     corpus = sample_corpus(200, 70, 5, doc_length=40, seed=0)
     assert corpus.counts.shape == (200, 70)
     assert corpus.counts.dtype == np.int64

@@ -1,4 +1,4 @@
-"""What importing polyseme, and the first fit in a process, bring along."""
+"""The modules that importing polyseme, and the first fit in a process, load."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ json.dump({{"seconds": seconds, "modules": sorted(new)}}, sys.stdout)
 
 
 def brought_along(*, fit):
-    """The new modules by package, without the standard library's; the time is printed, never judged."""
+    """Return the new modules by package, without the standard library; the time is printed and not checked."""
     program = PROGRAM.format(fit=fit)
     output = subprocess.run([sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True).stdout
     report = json.loads(output)

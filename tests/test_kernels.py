@@ -62,7 +62,7 @@ def same_bits(one, other):
 
 @pytest.fixture(scope="module")
 def counts():
-    """Counts with empty rows and words. Most other rows and words have more than one block of non-zeros."""
+    """Return counts with empty rows and words. Most other rows and words have more than one block of non-zeros."""
     return oracles.random_counts(0, 13, 90, density=0.6, empty_rows=(0, 5, 12), empty_words=(0, 44, 89))
 
 
@@ -113,7 +113,7 @@ def test_weights_change_the_word_sums_only(counts, layout, K):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_index_width_changes_no_bit(counts, dtype):
+def test_the_index_width_does_not_change_a_bit(counts, dtype):
     A, B = operands(6, counts, 33, dtype)
     narrow = sparse(counts, dtype, np.int32).sweep(A, B, n_threads=2)
     wide = sparse(counts, dtype, np.int64).sweep(A, B, n_threads=2)
@@ -249,7 +249,7 @@ def test_logarithms_over_the_whole_range(isa):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("K", [5, 40, 150])
-def test_threads_change_no_bit_sparse(dtype, K):
+def test_threads_do_not_change_a_bit_sparse(dtype, K):
     X = oracles.random_counts(14, 700, 300, density=0.1, empty_rows=range(100, 200))
     A, B = operands(15, X, K, dtype)
     weights = np.random.default_rng(16).random(len(X))
@@ -267,7 +267,7 @@ def test_threads_change_no_bit_sparse(dtype, K):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_no_bit_dense(dtype):
+def test_threads_do_not_change_a_bit_dense(dtype):
     """The counts are large enough for several blocks, and for BLAS to use its own threads."""
     X = oracles.random_counts(17, 800, 4000, density=0.1)
     A, B = operands(18, X, 20, dtype)

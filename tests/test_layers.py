@@ -40,7 +40,7 @@ def package_of(path: Path) -> str:
 
 
 def imported_packages(path: Path) -> Iterator[str]:
-    """Yield the packages that a file imports from, wherever in the file the import stands."""
+    """Yield the packages that a file imports from, anywhere in the file."""
     parent = ["polyseme", *path.relative_to(SOURCES).parent.parts]
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
@@ -110,7 +110,7 @@ def test_class_names_are_unique() -> None:
 
 
 def test_solvers_declare_what_they_can_and_are_not_probed():
-    """A solver or a run is asked for what it declares; whether an attribute exists says nothing."""
+    """Code uses the declarations of solvers and runs, and does not check whether an attribute exists."""
     files = [*(SOURCES / "solvers").glob("*.py"), *(SOURCES / "core").glob("*.py")]
     called = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
     assert len(called) > 1000

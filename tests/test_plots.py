@@ -1,4 +1,4 @@
-"""Figures of models, simplex decompositions and trees: what they show, and what they say where they cannot."""
+"""Figures of models, simplex decompositions and trees: their content, and errors where nothing can be drawn."""
 
 import builtins
 import sys
@@ -77,7 +77,7 @@ def test_wrong_models_and_topics_raise(model, message):
 
 
 def test_topics_that_would_overlap_are_moved():
-    """Two topics that always go together have no distance of their own."""
+    """Two topics that always occur together have no distance between them."""
     model = CorrelatedTopicModel(3, random_state=0, max_iter=5).fit(X)
     covariance = np.array([[2.0, 2.0, -2], [2, 2.0001, -2], [-2, -2, 3]])
     model.fitted_ = replace(model.fitted_, inference=replace(model.fitted_.inference, covariance=covariance))

@@ -70,7 +70,7 @@ def fitted_weights():
 
 
 def problems(label, model, weights):
-    """Yield descriptions of what is wrong with a fit."""
+    """Yield descriptions of the errors of a fit."""
     for name in ("log_likelihood_", "bound_", "reconstruction_err_", "components_", "topic_weights_"):
         if hasattr(model, name) and not np.isfinite(getattr(model, name)).all():
             yield f"{name} is not finite"

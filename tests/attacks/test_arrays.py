@@ -368,7 +368,7 @@ def test_search_in_a_damaged_run_is_a_clear_error(copied):
         outcome = run("search", "out", "fruit", "-q", cwd=copied.parent)
         assert outcome.exit_code == 1
         assert "shard-000000.safetensors is" in outcome.stderr
-        seal(copied)  # the second time with right digests
+        seal(copied)  # the second time with correct digests
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Odd arguments, a read-only run and a lack of memory end with one line and the right exit code."""
+"""Odd arguments, a read-only run and a lack of memory end with one line and the correct exit code."""
 
 import csv
 import errno

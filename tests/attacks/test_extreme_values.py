@@ -1,4 +1,4 @@
-"""Very large and very small counts give finite, normalized results or one sentence, under every instruction set."""
+"""Very large and very small counts give finite, normalized results or a clear error, under every instruction set."""
 
 import os
 import subprocess

@@ -89,7 +89,7 @@ def test_an_entry_of_another_type_is_refused(path, entry):
 
 
 @pytest.mark.parametrize("value", [-1, 2, None, "0.1", True, 10**400])
-def test_a_constant_that_is_no_share_is_refused(path, value):
+def test_a_constant_that_is_not_a_share_is_refused(path, value):
     changed(path, lambda beside: beside.update({"documents_.background": {"value": value}}))
     refused(path)
 

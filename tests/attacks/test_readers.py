@@ -50,7 +50,7 @@ def only(problems):
 
 
 @pytest.mark.parametrize("array", [False, True])
-def test_deeply_nested_json_with_half_a_character(tmp_path, array):
+def test_deeply_nested_json_with_a_lone_surrogate(tmp_path, array):
     bad = '{"text": ' + "[" * 600 + r'"\ud800"' + "]" * 600 + "}"
     good = '{"text": "good"}'
     (tmp_path / "hostile.json").write_text(f"[{bad},\n{good}]" if array else f"{bad}\n{good}\n", encoding="utf-8")
@@ -228,7 +228,7 @@ def test_a_small_parquet_file_of_endless_rows(tmp_path, monkeypatch, length):
 
 
 @needs_resource
-def test_a_small_parquet_file_that_takes_much_memory(tmp_path):
+def test_a_small_parquet_file_that_takes_a_lot_of_memory(tmp_path):
     row = polars.select(polars.repeat("some words", 10**7, dtype=polars.String).implode().alias("text"))
     row.write_parquet(tmp_path / "hostile.parquet")
     assert (tmp_path / "hostile.parquet").stat().st_size < 2**18
@@ -435,7 +435,7 @@ def test_ctrl_c_and_a_kill_end_the_process_too(tmp_path, sent):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
-def test_a_forked_program_has_a_process_of_its_own(tmp_path):
+def test_a_forked_program_has_its_own_process(tmp_path):
     (tmp_path / "a.pdf").write_bytes(pdf("words"))
     code = (
         "import os; from polyseme.text import read; from polyseme.text.readers import isolation\n"

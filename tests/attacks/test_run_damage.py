@@ -60,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def answers(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the right answer of every command."""
+    """Return the correct answer of every command."""
     return {name: answered(copied(made, tmp_path_factory.mktemp("whole")), name) for name in COMMANDS}
 
 
@@ -152,7 +152,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 def is_right(place: Path, command: str, answers: dict[str, Any], what: str) -> bool:
-    """Return whether a command gave the right answer; raise if it succeeded with another one."""
+    """Return whether a command gave the correct answer; raise if it succeeded with another one."""
     found = answered(place, command)
     problem = difference(found, answers[command])
     assert found["code"] == 1 or problem is None, f"{command} after damage to {what}: {problem}"
@@ -173,7 +173,7 @@ def test_a_flipped_bit_of_any_file(made, answers, tmp_path, command):
 
 
 def everything(folder: Path) -> list[Any]:
-    """Return what all files of a run contain, except those for people and the index."""
+    """Return the content of all files of a run, except those for people and the index."""
     found = open_run(folder)
     model, counts = found.model, found.counts
     shards = found.shards

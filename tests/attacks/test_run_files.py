@@ -1,7 +1,7 @@
 """Hostile files of runs and models are one clear error, and nothing in them is executed.
 
-An attacker can correct all digests, so these tests do: what is refused here is the content. For damage that the digests
-show see test_run_damage.py.
+An attacker can correct all digests, and so do these tests: they check that the content is refused. test_run_damage.py
+tests damage that the digests show.
 """
 
 import errno
@@ -66,7 +66,7 @@ def fails(place: Path, *arguments: str) -> str:
 
 
 def changed(place: Path, name: str, **changes: object) -> None:
-    """Change fields of a JSON file of the run, with right digests."""
+    """Change fields of a JSON file of the run, with correct digests."""
     change_json(place / "run" / name, **changes)
     seal(place / "run")
 
@@ -451,7 +451,7 @@ def test_a_damaged_npy_file(tmp_path, content):
     [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3)), np.zeros((0, 3)), np.float32(3),
      np.ones(4, dtype=bool), np.arange(3, dtype=">f4")],
 )  # fmt: skip
-def test_a_whole_npy_file(tmp_path, array):
+def test_a_valid_npy_file(tmp_path, array):
     np.save(tmp_path / "x.npy", array)
     found = map_npy(tmp_path / "x.npy")
     np.testing.assert_array_equal(found, array)
@@ -545,7 +545,7 @@ def test_wrong_counts_of_a_run(place, name, index, value):
         assert "shard-000000.safetensors is not a shard" in fails(place, *command)
 
 
-def test_a_vocabulary_of_shards_that_is_no_list_of_words(tmp_path):
+def test_a_vocabulary_of_shards_that_is_not_a_list_of_words(tmp_path):
     folder = tmp_path / "shards"
     write_shards([np.eye(3)], folder, vocabulary=["a", "b", "c"])
     (folder / "vocabulary.json").write_bytes(b"[1, 2, NaN]")
@@ -594,7 +594,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
-def test_a_reader_that_dies_or_does_not_end(place, monkeypatch, program):
+def test_a_reader_that_dies_or_hangs(place, monkeypatch, program):
     """polars panics or aborts the process for some damaged files, depending on its version."""
     monkeypatch.setattr(parquet, "_CHILD", program)
     monkeypatch.setattr(parquet, "_SECONDS", 1.0)
@@ -733,7 +733,7 @@ def no_components(header, tensors):
 
 
 def other_kind(kind: str, **arrays: np.ndarray):
-    """Give a PLSA the inference of another model, complete and of the right shapes."""
+    """Give a PLSA the inference of another model, complete and with the correct shapes."""
 
     def change(header, tensors):
         header["attributes"]["fitted_"]["inference"] = {"kind": kind}
@@ -834,7 +834,7 @@ WRONG_MODELS = {
 
 
 @pytest.mark.parametrize("change", WRONG_MODELS.values(), ids=WRONG_MODELS.keys())
-def test_a_model_file_with_a_right_digest_and_a_wrong_content(model_file, change):
+def test_a_model_file_with_a_correct_digest_and_wrong_content(model_file, change):
     rewrite_model(model_file, change)
     with pytest.raises(ModelFileError) as refused:
         polyseme.load(model_file)
@@ -935,7 +935,7 @@ def _uneven_history(arrays):
     [_other_shape, _other_type, _not_finite, _no_theta, _no_history, _uneven_history],
     ids=lambda f: f.__name__,
 )
-def test_a_checkpoint_with_a_right_digest_and_a_wrong_content(tmp_path, change):
+def test_a_checkpoint_with_a_correct_digest_and_wrong_content(tmp_path, change):
     X = np.eye(5) + 1
     model = interrupted(tmp_path, X)
     (path,) = tmp_path.glob("*/checkpoint.safetensors")

@@ -241,7 +241,7 @@ def test_limits_on_blas_of_several_threads_do_not_undo_each_other():
         assert blas_threads() == before
 
 
-def test_concurrent_dense_fits_are_those_of_fits_alone():
+def test_concurrent_dense_fits_equal_fits_alone():
     X = RNG.poisson(0.5, (300, 1003)).astype(np.float64)  # large enough for BLAS to use threads
 
     def fit():

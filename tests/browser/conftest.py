@@ -39,14 +39,14 @@ class Opened:
         self.wait("document.documentElement.dataset.ready === 'all'")
 
     def wait(self, expression):
-        """Until an expression is true; playwright's own waiting would be eval in the page, which its policy forbids."""
+        """Wait until an expression is true; playwright's own wait uses eval in the page, which its policy forbids."""
         loop = "for (let i = 0; i < 1000 && !(EXPRESSION); i++) await new Promise((r) => setTimeout(r, 10));"
         assert self.page.evaluate(
             f"async () => {{ {loop} return Boolean(EXPRESSION); }}".replace("EXPRESSION", expression)
         )
 
     def go(self, fragment):
-        """Shows a view, and waits until it is there."""
+        """Show a view, and wait until it is there."""
         self.page.evaluate("document.getElementById('main').dataset.view = ''")
         if self.page.evaluate("location.hash") == fragment:
             self.page.evaluate("location.hash = '#/nowhere'")

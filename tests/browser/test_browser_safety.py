@@ -75,7 +75,7 @@ def test_the_policy_holds(hostile):
     page.evaluate("document.querySelector('body > img').remove()")
 
 
-def test_cells_of_a_table_are_no_formulas(hostile):
+def test_cells_of_a_table_are_not_formulas(hostile):
     hostile.go("#/topics")
     with hostile.page.expect_download() as download:
         hostile.page.get_by_role("button", name="Save map of topics as CSV").click()

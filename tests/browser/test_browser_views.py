@@ -46,7 +46,7 @@ def nothing_wrong(themes_page):
 def test_view_shows(themes_page, fragment):
     themes_page.go(fragment)
     shown = themes_page.text()
-    # charts are text too, but only what is drawn
+    # charts are text too, but only the text that is drawn
     for expected in VIEWS[fragment]:
         assert expected in shown or expected in themes_page.page.locator("main").text_content()
 
@@ -245,7 +245,7 @@ def fruit_run(tmp_path_factory):
 
 @pytest.mark.parametrize(("text", "having", "words"), [("full", 3, 0), ("excerpt", 2, 2), ("none", 0, 4)])
 def test_phrases_are_looked_up_in_the_texts_that_the_page_has(opened, fruit_run, tmp_path, text, having, words):
-    """With whole texts the hits are those of the run. Else documents with the words of the phrase are another list."""
+    """With complete texts the hits are those of the run. Otherwise documents with the words alone are a second list."""
     write_page(fruit_run, tmp_path / "page.html", text=text)
     page = opened(tmp_path / "page.html")
     for query in PHRASES:

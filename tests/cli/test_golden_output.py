@@ -1,4 +1,4 @@
-"""What the commands print at 80 columns, compared with stored text: words and layout, with every number as #.
+"""Output of the commands at 80 columns, compared with stored text: words and layout, with every number as #.
 
 After a deliberate change, POLYSEME_GOLDEN=write python -m pytest tests/cli/test_golden_output.py stores the new output.
 """
@@ -20,7 +20,7 @@ THEMES = {
     "kitchen": "butter pan onions garlic soup spoon",
 }
 SIZES = {"orchard": 18, "harbor": 12, "kitchen": 6}
-"""Of different sizes, so that the order of the topics is certain."""
+"""Themes of different sizes, so that the order of the topics is certain."""
 
 
 def text_of(theme: str, number: int) -> str:
@@ -43,7 +43,7 @@ def place(tmp_path_factory):
 
 
 def printed(place, *arguments):
-    """Return what a command prints at 80 columns, with numbers as # and without spaces at the ends of lines."""
+    """Return the output of a command at 80 columns, with numbers as # and without spaces at the ends of lines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         patch.setattr("sys.argv", ["polyseme", *arguments])
@@ -69,12 +69,12 @@ COMMANDS = {
     "merge": ("edit", "{run}", "--merge", "0,1"),
     "refit": ("update", "{run}", "more", "--refit"),
 }
-"""In the order in which they run, because the last ones change the run."""
+"""Commands in the order in which they run, because the last ones change the run."""
 
 
 @pytest.fixture(scope="module")
 def outputs(place):
-    """Return a function that runs all commands with a model, once, and returns what they print."""
+    """Return a function that runs all commands with a model, once, and returns their output."""
     known = {}
 
     def run(model):

@@ -104,7 +104,7 @@ ATTRIBUTES = (
 
 
 class Fit(NamedTuple):
-    """Numbers of a fitted estimator that must not depend on the place of the corpus."""
+    """Numbers of a fitted estimator that must not depend on where the corpus is stored."""
 
     values: dict
     history: dict
@@ -158,7 +158,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory, client):
-    """Return the same counts in memory, in one shard, in several shards, and in these on a cluster."""
+    """Return the same counts in memory, in one shard and in several shards, and both kinds of shards on a cluster."""
     folder = tmp_path_factory.mktemp("corpora")
     one = write_shards([X], folder / "one")
     several = write_shards([X], folder / "several", shard_nonzeros=1 + X.nnz // (FAN_IN + 1))
@@ -216,7 +216,7 @@ def test_several_shards_have_the_numbers_of_memory(name, fit):
 
 @pytest.mark.parametrize("name", ONLINE)
 def test_an_online_solver_finds_as_good_a_model_in_another_order(name, corpora):
-    """Batches do not cross shards, and these are read in random order. The start decides which optimum is found."""
+    """Batches do not cross shards, and shards are read in random order. The start decides which optimum is found."""
     topics = PLSA(4, random_state=0).fit(X).components_
     init = "plsa" if name.startswith("LDA") else (None, 0.9 * topics + 0.1 * TOPICS)
     several, memory = (ESTIMATORS[name](max_iter=10, init=init).fit(corpora[place]) for place in ("several", "memory"))
@@ -228,7 +228,7 @@ def test_an_online_solver_finds_as_good_a_model_in_another_order(name, corpora):
 
 @EVERY
 @pytest.mark.parametrize("place", ["memory", "several"])
-def test_threads_change_no_bit(name, place, fit):
+def test_threads_do_not_change_a_bit(name, place, fit):
     same_bits(fit(name, place, "float32"), fit(name, place, "float32", n_jobs=3))
 
 
@@ -343,7 +343,7 @@ def test_words_that_a_sample_does_not_have_get_a_probability(name, tmp_path):
         np.testing.assert_allclose(model.components_.sum(axis=1), 1, rtol=1e-9)
 
 
-# estimators that take no shards
+# estimators that do not accept shards
 
 OTHERS = {
     "LSA": LSA(2),
@@ -374,7 +374,7 @@ def test_other_estimators_refuse_shards_before_any_work(name, cluster, corpora, 
     assert sorted(path.name for path in shards.folder.iterdir()) == before
 
 
-# one code for all corpora
+# the same code for all corpora
 
 PLACES = {"DiskCorpus", "ClusterShards", "StoredCorpus", "MemoryCorpus", "ShardedCorpus", "LocalShards", "DaskShards"}
 

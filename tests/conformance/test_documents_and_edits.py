@@ -36,7 +36,7 @@ OF_DOCUMENTS = (
 
 
 def places(names):
-    """Return every place of the documents of every model."""
+    """Return a mark that runs a test with every model and every place of its documents."""
     pairs = [(name, place) for place in ("memory", "dense", "shards") for name in names]
     return pytest.mark.parametrize(
         ("name", "place"), [pair for pair in pairs if pair[1] != "shards" or pair[0] not in IN_MEMORY]

@@ -33,7 +33,7 @@ def fitted(member, data=X, /, *, sample_weight=None, **parameters):
 
 
 def test_every_estimator_of_counts_is_a_member():
-    """LSA and RealTopicModel have no topics of counts, TopicClassifier needs labels; they have tests of their own."""
+    """LSA and RealTopicModel have no topics of counts, TopicClassifier needs labels; they have their own tests."""
     kinds = {type(member.make()).__name__ for member in MEMBERS.values()}
     assert kinds == {kind.__name__ for kind in ESTIMATORS} - {"LSA", "RealTopicModel", "TopicClassifier"}
 
@@ -86,7 +86,7 @@ FITTED = {
 
 
 def results(model):
-    """Return what the methods of a fitted model compute from some documents."""
+    """Return the results of the methods of a fitted model for some documents."""
     found = {}
     for name in ("transform", "score", "perplexity", "angles", "outside_simplex", "reconstruction_error"):
         with suppress(AttributeError, UnsupportedError):
@@ -95,7 +95,7 @@ def results(model):
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_parameters_that_change_after_the_fit_change_no_result(name):
+def test_parameters_that_change_after_the_fit_do_not_change_results(name):
     """A fitted model reads n_jobs, which changes no bit, and random_state, the seed of the completion split."""
     model = FITTED[name](**({} if name.startswith("LSA") else {"random_state": 0})).fit(X)
     before = results(model)
@@ -130,7 +130,7 @@ def test_float16_is_converted_to_float32(member, layout):
     """Sums of float16 would overflow at 65,504; small counts are the same numbers in both."""
     half = layout(X.astype(np.float32))
     if sp.issparse(half):
-        half.data = half.data.astype(np.float16)  # scipy makes none, but files and other libraries do
+        half.data = half.data.astype(np.float16)  # scipy does not make such arrays, but files and other libraries do
     else:
         half = half.astype(np.float16)
     assert half.dtype == np.float16
@@ -161,7 +161,7 @@ def test_a_random_state_object_is_accepted(member):
 
 
 class AnnData:
-    """As anndata's: not an array, but an object that has one."""
+    """Object like that of anndata: not an array, but an object that contains one."""
 
     __module__ = "anndata._core.anndata"
     shape, X = X.shape, X
@@ -174,7 +174,7 @@ def test_annotated_data_raises_with_its_class_name(kind):
         with pytest.raises(InputError, match=r"AnnData: pass its matrix .* such as adata\.X"):
             use(AnnData())
     fitted = kind(PLSA(2, random_state=0)) if kind is RealTopicModel else kind()
-    fitted.fit(X, np.arange(len(X)) % 2)  # labels for the classifier, which the others ignore
+    fitted.fit(X, np.arange(len(X)) % 2)  # labels for the classifier; other estimators ignore them
     with pytest.raises(InputError, match=r"adata\.X"):
         fitted.transform(AnnData())
 
@@ -197,7 +197,7 @@ def test_integer_weights_are_repeated_rows(member):
 
 @EVERY
 def test_float32_is_close_to_float64(member):
-    """The starts are the same, and few iterations do not part ways."""
+    """The starts are the same, and the fits stay close for a few iterations."""
     single, double = (fitted(member, X.astype(dtype), max_iter=5) for dtype in (np.float32, np.float64))
     np.testing.assert_allclose(single.components_, double.components_, atol=2e-3 * double.components_.max())
 
@@ -254,7 +254,7 @@ def test_ctrl_c_stores_the_model_so_far(member):
 
 @pytest.mark.parametrize("name", ["HierarchicalPLSA", "CorrelatedTopicModel"])
 def test_ctrl_c_before_the_first_iteration_stores_no_model(name, monkeypatch):
-    """In the short fit of PLSA that they start from."""
+    """The interrupt comes in the short fit of PLSA from which these models start."""
 
     def stopped(*_, **__):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""How often documents are folded in: every method asks for the weights of a document once."""
+"""Every method folds in each document only once."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ NMFS = [name for name in HOLDERS if not isinstance(MEMBERS[name].make(), TopicEs
 
 @pytest.fixture
 def calls(monkeypatch) -> Iterator[list[int]]:
-    """Numbers of documents of each call of an inference."""
+    """Yield a list that grows with the number of documents of each call of an inference."""
     sizes: list[int] = []
     for inference in (MaximumLikelihood, LearnedPosterior, DirichletPosterior, LogisticNormalPosterior, LeastLoss):
 

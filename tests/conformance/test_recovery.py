@@ -162,7 +162,7 @@ def test_seed_words():
     assert ours < 0.4 * plain
 
 
-def test_every_guided_topic_is_the_right_one():
+def test_every_guided_topic_has_its_number():
     truth = numbered_topics(np.random.default_rng(0))
     prior = SeedWords(own_words(truth["topics"]), strength=SEED_STRENGTH)
     model = fit(truth["X"], 5, 0, topic_word_prior=prior)

@@ -302,7 +302,7 @@ def test_a_solver_of_a_user_is_checked_as_well(corpora, tmp_path):
     with pytest.raises(UnsupportedError, match="checkpoint: solver='own' cannot be resumed"):
         PLSA(K, solver=OwnSolver(), checkpoint=tmp_path / "c", **settings).fit(X)
     on_disk = FitProblem(Model(K), corpora["disk"])
-    assert refusal(OwnSolver(), on_disk, checkpoint=False) is None  # shards alone ask for no checkpoint
+    assert refusal(OwnSolver(), on_disk, checkpoint=False) is None  # shards do not require a checkpoint
     message = refusal(OwnSolver(), on_disk, checkpoint=True)
     assert message.startswith("checkpoint: solver='own' cannot be resumed. Solvers that can: auto, em, ")
     with pytest.raises(UnsupportedError, match="cannot be resumed"):

@@ -190,7 +190,7 @@ def test_equal_weights_change_nothing(name):
 @EVERY
 @DTYPES
 @pytest.mark.parametrize("layout", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
-def test_threads_change_no_bit(name, dtype, layout, monkeypatch):
+def test_threads_do_not_change_a_bit(name, dtype, layout, monkeypatch):
     monkeypatch.setattr("polyseme.kernels.NUMBERS_AT_ONCE", 20_000)
     data = oracles.random_counts(11, 700, 300, 0.03)
     start = oracles.random_factors(12, *data.shape, 5)

@@ -102,7 +102,7 @@ class TestSteps:
 class TestNeutral:
     @pytest.mark.parametrize("solver", ["auto", "em", "accelerated-em", "tempered", "scd", "nmf", "plsi"])
     @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["", "weights"])
-    def test_a_neutral_prior_changes_no_bit(self, solver, weights):
+    def test_a_neutral_prior_does_not_change_a_bit(self, solver, weights):
         plain = fitted(solver=solver, sample_weight=weights)
         for doc_prior in (1, 1.0, Dirichlet(np.ones(K)), Smoothing(0), Sparsing(0), Entropic(0), TopicSelection(0), []):
             same_fit(fitted(solver=solver, sample_weight=weights, doc_topic_prior=doc_prior), plain)

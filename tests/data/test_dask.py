@@ -298,7 +298,7 @@ FAULTS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "allowed", "fault", "delay"), FAULTS)
-def test_faults_of_a_worker_change_no_bit(shards, model, allowed, fault, delay):
+def test_faults_of_a_worker_do_not_change_a_bit(shards, model, allowed, fault, delay):
     """Workers are killed, also if the scheduler allows no failures, or are slow."""
     whole, model = clone(MODELS[model]).fit(shards), clone(MODELS[model])
     with (
@@ -313,7 +313,7 @@ def test_faults_of_a_worker_change_no_bit(shards, model, allowed, fault, delay):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [(1, 1), (1, 2), (2, 1), (4, 1)])
-def test_layouts_change_no_bit(shards, layout):
+def test_layouts_do_not_change_a_bit(shards, layout):
     settings = {**SETTINGS, "solver": "accelerated-em"}
     whole = PLSA(**settings).fit(shards)
     n_workers, threads = layout
@@ -394,7 +394,7 @@ def test_a_killed_client_is_resumed_with_the_same_bits(shards, model, kills):
 
 @contextmanager
 def separate_cluster(folder):
-    """Yield the process id and the address of a scheduler, with two workers, all processes of their own."""
+    """Yield the process id and the address of a scheduler, with two workers, each in its own process."""
     folder.mkdir()
     found, common = folder / "scheduler.json", ["--host", "127.0.0.1", "--no-dashboard"]
     worker = ["dask_worker", *common, "--nthreads", "1", "--no-nanny", "--death-timeout", "60"]

@@ -1,4 +1,4 @@
-"""Shards on disk: reading returns what was written, fits equal those in memory, and damage is noticed."""
+"""Shards on disk: reading returns the written counts, fits equal those in memory, and damage is noticed."""
 
 import errno
 import json
@@ -77,7 +77,7 @@ def test_shards_hold_the_counts(shards):
 
 
 @pytest.mark.parametrize("cuts", [[], [1, 2, 150], list(range(0, 300, 7))])
-def test_the_chunks_of_the_stream_change_no_file(shards, tmp_path, cuts):
+def test_the_chunks_of_the_stream_do_not_change_a_file(shards, tmp_path, cuts):
     edges = [0, *cuts, X.shape[0]]
     chunks = (X[a:b] for a, b in pairwise(edges))
     other = write_shards(chunks, tmp_path / "other", shard_nonzeros=400)
@@ -171,7 +171,7 @@ def test_statistics_equal_those_in_memory(shards):
 
 @pytest.mark.parametrize("solver", ["auto", "accelerated-em"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_no_bit(tmp_path, dtype, solver):
+def test_threads_do_not_change_a_bit(tmp_path, dtype, solver):
     shards = write_shards([X.astype(dtype)], tmp_path / "s", shard_nonzeros=1500)
     fits = [PLSA(**SETTINGS, solver=solver, n_jobs=n_jobs).fit(shards) for n_jobs in (1, 3)]
     assert fits[0].components_.dtype == dtype

@@ -278,7 +278,7 @@ def test_local_workers_read_files(counts_folder, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("allowed", "delay"), [(3, 0.2), (3, 0.8), (0, 0.4), (0, 1.2)])
-def test_a_killed_worker_changes_no_shard(tmp_path, client, allowed, delay):
+def test_a_killed_worker_does_not_change_a_shard(tmp_path, client, allowed, delay):
     import dask
 
     frame = lists(X)

@@ -18,7 +18,7 @@ from sentences import sentence
 
 
 def unlabeled_minus_one(estimator):
-    """scikit-learn exempts its own semi-supervised classifiers, in which -1 is no class either, by their names."""
+    """Return the checks in which -1 is a class: scikit-learn exempts its own semi-supervised classifiers by name."""
     return {"check_classifiers_classes": "It uses -1 as the label of a class."}
 
 

@@ -46,7 +46,7 @@ def fitted(data=X, /, n_components=3, **parameters):
 
 
 def naive_bound(x, phi, mean, variance, mu, sigma):
-    """A document's bound term by term, with its own best q(z) for every word; phi K x words."""
+    """Return the bound of a document term by term, with the best q(z) for every word; phi K x words."""
     K = len(mu)
     total = -0.5 * (K * np.log(2 * np.pi) + np.linalg.slogdet(sigma)[1])
     difference = mean - mu
@@ -105,7 +105,7 @@ def test_the_bound_never_decreases_where_eta_has_no_limit(dtype):
 
 
 def test_rounded_expected_counts_do_not_shift_eta():
-    """exp(eta) has no scale: if expected counts sum to other than the tokens, a shift of all eta seems to pay."""
+    """exp(eta) has no scale: if expected counts do not sum to the tokens, a shift of all eta seems to gain."""
     rng = np.random.default_rng(0)
     posterior = Posterior(rng.normal(size=(3, 4)), rng.uniform(0.1, 1, (3, 4)))
     totals, prior = np.array([5.0, 0.0, 1e7]), Normal.of(np.zeros(4), 100 * np.eye(4))
@@ -140,7 +140,7 @@ def random_documents(seed, n=6, K=4):
 
 
 def document_value(numbers, expected, total, prior):
-    """The part of the bound that depends on q(eta), of numbers (lambda, log v)."""
+    """Return the part of the bound that depends on q(eta), as a function of (lambda, log v)."""
     mean, variance = numbers[: len(expected)], np.exp(numbers[len(expected) :])
     kl = divergence(Posterior(mean[np.newaxis], variance[np.newaxis]), prior)[0]
     return expected @ mean - total * logsumexp(mean + variance / 2) - kl
@@ -188,7 +188,7 @@ def test_the_prior_maximizes_the_bound_of_its_posteriors():
 
 
 def test_a_diagonal_covariance_means_independent_topics():
-    """Each eta_k has a law of its own: the same as K laws of one number each, and as the full code at that Sigma."""
+    """Each eta_k has its own distribution, equal to a fit of this number alone and to the full code at that Sigma."""
     model = fitted(covariance="diagonal", max_iter=60)
     variances = np.diag(model.covariance_)
     np.testing.assert_array_equal(model.covariance_, np.diag(variances))
@@ -231,7 +231,7 @@ def test_correlations_do_not_change_if_all_eta_are_shifted():
 
 
 def planted(seed, n_docs=600, K=6, n_words=200, length=60):
-    """Documents from a logistic-normal law with two strong factors.
+    """Return documents drawn from a logistic-normal distribution with two strong factors.
 
     The draws use a Cholesky factor, which is unique. The default, a singular value decomposition, leaves the signs of
     its vectors to the BLAS kernels, so that another processor would draw another corpus.
@@ -249,7 +249,7 @@ def test_known_correlations_are_found_better_than_by_plsa():
     """Medians of 5 seeds: ranks and signs of the correlations; errors of the topics, weights and correlations.
 
     Over ten other groups of 5 seeds the ratios to PLSA's errors are 0.82 to 0.98 for the topics, 0.82 to 0.88 for the
-    weights and 0.17 to 0.4 for the correlations; the rank correlations are 0.96 to 0.99 and all signs are right.
+    weights and 0.17 to 0.4 for the correlations; the rank correlations are 0.96 to 0.99 and all signs are correct.
     """
     agreement, ours, theirs = [], [], []
     for seed in range(5):

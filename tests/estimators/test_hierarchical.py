@@ -42,13 +42,13 @@ def fitted(data=X, /, **parameters):
 
 
 def evaluate(corpus, n_leaves, point):
-    """Return the report at a point and the step of EM from there."""
+    """Return the report at a point and the step of EM from it."""
     found = corpus.run(TreeStep(n_leaves), point.theta, point[1:])
     return found.report, TreePoint(found.next_rows, *found.next_shared)
 
 
 def naive_step(data, theta, leaf_node, node_word, weights):
-    """EM by the posterior P(leaf, node | d, w) of every cell: theta D x L, leaf_node L x V, node_word V x W."""
+    """Run EM with the posterior P(leaf, node | d, w) of every cell: theta D x L, leaf_node L x V, node_word V x W."""
     joint = np.einsum("da,av,vw->davw", theta, leaf_node, node_word)
     total = joint.sum(axis=(1, 2), keepdims=True)
     expected = data[:, np.newaxis, np.newaxis, :] * np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
@@ -180,7 +180,7 @@ def test_attributes_are_consistent_distributions():
 
 
 def planted(seed, n_docs=400, length=120):
-    """Four leaves in two groups: half of the words from the root, a quarter from the group, a quarter from the leaf."""
+    """Draw from four leaves in two groups: half of the words from the root, a quarter each from group and leaf."""
     rng = np.random.default_rng(seed)
     W = 140
     nodes = np.zeros((7, W))
@@ -197,7 +197,7 @@ def planted(seed, n_docs=400, length=120):
 
 
 def test_common_words_move_to_the_root_and_topics_are_found_better_than_by_plsa():
-    """Median of 5 seeds: what the root and the leaves write, and how far the leaves' topics are from the truth."""
+    """Medians of 5 seeds: shares of the root and the leaves, and distances of the leaves' topics from the truth."""
     root, ours, theirs = [], [], []
     for seed in range(5):
         counts, nodes, parents = planted(seed)
@@ -250,7 +250,7 @@ def test_growth_ends_with_the_largest_number_of_leaves():
 
 def test_growth_works_with_words_that_only_held_out_tokens_have():
     data = np.vstack([X, np.eye(X.shape[1])[:40]])
-    data = np.hstack([data, np.eye(len(data))])  # a word of its own for every document
+    data = np.hstack([data, np.eye(len(data))])  # one unique word for every document
     model = HierarchicalPLSA([-1, 0, 0], growth=4, random_state=0, max_iter=20).fit(data)
     assert np.isfinite(model.history_["objective"]).all()
 

@@ -35,7 +35,7 @@ def fitted(data=X, /, n_components=3, **parameters):
 
 
 def scikit_learn_bound(model, data):
-    """Its `_approx_bound` with our parameters and priors."""
+    """Return scikit-learn's `_approx_bound` for our parameters and priors."""
     theirs = LatentDirichletAllocation(len(model.components_)).fit(np.ones((2, data.shape[1])))
     theirs.doc_topic_prior_, theirs.topic_word_prior_ = model.doc_topic_prior_[0], model.topic_word_prior_[0]
     theirs.components_ = model.topic_word_dirichlet_.astype(np.float64)

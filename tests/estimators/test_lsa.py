@@ -158,7 +158,7 @@ def test_doc_vectors_equal_the_transform_of_the_training_documents():
 
 
 def test_synonyms_are_near_in_the_latent_space():
-    """Thesis 3.1: car and auto never stand together, but with the same words; one query finds both documents."""
+    """Thesis 3.1: car and auto never occur together, but with the same words; one query finds both documents."""
     words = ["car", "auto", "engine", "wheel", "bread", "butter"]
     documents = np.array([[2, 0, 2, 1, 0, 0], [0, 2, 1, 2, 0, 0], [0, 0, 0, 0, 2, 1], [0, 0, 0, 0, 1, 2]])
     query = [[1, 0, 0, 0, 0, 0]]

@@ -37,7 +37,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def kl(X, P):
-    """sum x log(x / p) - x + p"""
+    """Return sum x log(x / p) - x + p."""
     present = X > 0
     return float((X[present] * np.log(X[present] / P[present])).sum() - X.sum() + P.sum())
 
@@ -46,7 +46,7 @@ def kl(X, P):
 
 
 def random_start(seed, shape, K):
-    """W and H, positive, in no particular scale."""
+    """Return positive W and H of any scale."""
     rng = np.random.default_rng(seed)
     return rng.uniform(0.1, 2, (shape[0], K)), rng.uniform(0.1, 2, (K, shape[1]))
 
@@ -170,7 +170,7 @@ def test_inverse_transform_is_the_product(loss):
 
 
 def test_transform_minimizes_the_divergence():
-    """W H with H fixed, as near to the counts as can be."""
+    """With H fixed, W H is as close to the counts as possible."""
     model = NMF(3, random_state=0, dtype=np.float64).fit(X)
     new = oracles.mixed_counts(1, 10, 25, 3) * model.components_.any(axis=0)
     W = model.transform(new)

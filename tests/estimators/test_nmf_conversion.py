@@ -154,7 +154,7 @@ def plsa():
 
 @pytest.fixture(scope="module")
 def nmf():
-    """Return the fit by the solver that PLSA chooses by itself."""
+    """Return the fit by the solver that PLSA chooses by default."""
     return NMF(3, solver="scd", random_state=0, max_iter=60, dtype=np.float64).fit(X)
 
 

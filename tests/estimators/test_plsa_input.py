@@ -22,7 +22,7 @@ def model():
 
 
 def spoiled(value, layout):
-    """X with one bad entry."""
+    """Return X with one bad entry."""
     data = X.astype(np.result_type(X, type(value)))
     data[1, 0] = value
     return layout(data)
@@ -42,7 +42,7 @@ BAD_NUMBERS = pytest.mark.parametrize(
 
 
 def is_missing(value, layout):
-    """Whether fit and transform take the number as a missing entry: NaN in dense data."""
+    """Return whether fit and transform treat the number as a missing entry: NaN in dense data."""
     return value != value and layout is np.asarray
 
 
@@ -198,7 +198,7 @@ def test_a_wrong_pair_to_start_from_raises(theta, phi, words):
 
 @LAYOUTS
 def test_a_pair_without_probability_for_a_word_raises(layout):
-    """EM cannot revive a zero, and the likelihood would be minus infinity for ever."""
+    """EM cannot make a zero positive, so the likelihood would stay minus infinity."""
     theta, phi = UNIFORM
     with pytest.raises(InputError, match=r"^init") as error:
         PLSA(2, init=(theta, phi * [1, 1, 1, 0])).fit(layout(X))

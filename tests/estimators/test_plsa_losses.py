@@ -25,7 +25,7 @@ EVERY = pytest.mark.parametrize("loss", LOSSES, ids=str)
 
 
 def checks_of_scores(_):
-    """Checks that call `score`, which needs a likelihood."""
+    """Return the checks that call `score`, which needs a likelihood."""
     names = ("check_fit_score_takes_y", "check_n_features_in_after_fitting", "check_pipeline_consistency")
     return dict.fromkeys(names, "score raises UnsupportedError")
 
@@ -78,7 +78,9 @@ def test_the_weights_of_a_document_minimize_the_loss(loss):
         assert found <= best * (1.01 if loss.name == "absolute" else 1.002) + 1e-3  # the smoothing is 0.01
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != Beta(0.5)], ids=str)  # which has many local minima
+@pytest.mark.parametrize(
+    "loss", [loss for loss in LOSSES if loss != Beta(0.5)], ids=str
+)  # Beta(0.5) has many local minima
 def test_the_loss_is_lower_than_that_of_maximum_likelihood(loss):
     def value(model):
         Q = X.sum(axis=1, keepdims=True) * (model.doc_topic_ @ model.components_)

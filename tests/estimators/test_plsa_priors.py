@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def everything():
-    """A fit for each prior and background, by name."""
+    """Return the parameters of a fit for each prior and background, by name."""
     cases = {f"docs-{name}": {"doc_topic_prior": case.prior} for name, case in DOC_CASES.items()}
     cases |= {f"words-{name}": {"topic_word_prior": case.prior} for name, case in WORD_CASES.items()}
     cases |= {

@@ -66,7 +66,7 @@ def test_a_fit_that_converges_does_not_warn():
 
 
 def interrupt_at(iteration, start=1):
-    """A callback that acts as Ctrl-C at that iteration of that start."""
+    """Return a callback that acts as Ctrl-C in an iteration of a start."""
     starts = []
 
     def callback(entry):
@@ -191,7 +191,7 @@ def test_the_last_line_shows_the_last_iteration_of_every_start(capfd):
 
 
 def terminal(monkeypatch):
-    """Makes standard error a terminal; returns what is written to it. (Not a fixture: pytest would replace it.)"""
+    """Make standard error a terminal, and return its output. (No fixture, because pytest would replace the stream.)"""
     rich = pytest.importorskip("rich.console")
     written = io.StringIO()
     monkeypatch.setattr(written, "isatty", lambda: True, raising=False)
@@ -210,7 +210,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
 
 
 def test_a_fit_during_another_progress_bar_prints_lines(monkeypatch):
-    """Nested, in other threads, and again with a bar when the first has ended."""
+    """Also nested and in other threads; when the first bar has ended, a fit has a bar again."""
 
     def others(entry):
         if entry["iteration"] == 2:

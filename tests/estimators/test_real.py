@@ -24,7 +24,7 @@ X = WEIGHTS @ CORNERS
 
 
 def matched(found, true=CORNERS):
-    """The worst root-mean-square error of matched corners, and the order that matches."""
+    """Return the worst root-mean-square error of matched corners, and the order that matches."""
     gaps = np.sqrt(((true[:, np.newaxis] - found) ** 2).mean(axis=2))
     rows, order = linear_sum_assignment(gaps)
     return gaps[rows, order].max(), order

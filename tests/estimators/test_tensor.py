@@ -21,7 +21,7 @@ X2 = oracles.mixed_counts(0, 60, 45, 4)
 
 
 def planted(seed, shape=(40, 30, 12), K=3, tokens=8000, alpha=0.2):
-    """A tensor drawn from K topics, and its factors (K x items each)."""
+    """Return a tensor drawn from K topics, and its factors (K x items each)."""
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.full(K, 5.0))
     factors = [rng.dirichlet(np.full(size, alpha), K) for size in shape]
@@ -34,7 +34,7 @@ X3, *_ = planted(0)
 
 
 def n_way(X):
-    """As scipy's n-way coo_array, where this scipy has one."""
+    """Return X as scipy's n-way coo_array, if this version of scipy has it."""
     if np.ndim(X) > 2 and tuple(map(int, __import__("scipy").__version__.split(".")[:2])) < (1, 15):
         pytest.skip("this scipy has no n-way coo_array")
     return sp.coo_array(X)
@@ -56,7 +56,7 @@ def fitted(data=X3, /, n_components=3, **parameters):
 
 
 def naive_step(X, weights, factors):
-    """EM by the posterior of every cell: factors K x items."""
+    """Run EM with the posterior of every cell: factors K x items."""
     letters = "abcdefg"[: X.ndim]
     joint = np.einsum(",".join(["z", *(f"z{m}" for m in letters)]) + "->z" + letters, weights, *factors)
     expected = X * joint / joint.sum(axis=0)
@@ -104,7 +104,7 @@ def test_two_modes_are_symmetric_plsa(layout):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(
         ours.transform(layout(X2)), plain.transform(X2), atol=1e-3
-    )  # both fold in to 1e-4 nats a token
+    )  # both fold in to 1e-4 nats per token
     view = symmetric_view(ours.posterior(0), doc_weights)
     np.testing.assert_allclose(view.topic_doc, ours.factors_[0], atol=1e-12)
 
@@ -130,7 +130,7 @@ def test_the_residual_bounds_the_remaining_gain():
 
 
 def test_planted_factors_are_found_better_than_by_plsa():
-    """Median of 5 seeds; plain PLSA sees the tensor with all modes but the first laid side by side."""
+    """Median of 5 seeds; plain PLSA gets a matrix whose columns combine all modes except the first."""
     ours, theirs = [], []
     for seed in range(5):
         X, _, factors = planted(seed, tokens=20000, alpha=1.0)

@@ -63,7 +63,7 @@ class Fuzzer(Protocol):
         """Return a random case. Runs in a child."""
 
     def run(self, case: Case) -> str:
-        """Run a case in the present, empty folder and return the name of its outcome; raise if the case fails."""
+        """Run a case in the current, empty folder and return the name of its outcome; raise if the case fails."""
 
 
 class WrongResult(AssertionError):

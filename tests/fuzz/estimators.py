@@ -158,7 +158,7 @@ def _draw_data(random: Random) -> Any:
 # parameters: usual values, and odd ones
 
 HUGE = 10**9
-"""A number of topics that is allowed but needs much memory."""
+"""A number of topics that is allowed but needs a lot of memory."""
 WHOLE = ((1, 2, 3, 5), (0, -1, 1.5, "x", None, True, HUGE, 2**63, float("nan"), [2]))
 COMMON: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "n_components": ((1, 2, 3, 4, 7, 40), WHOLE[1]),

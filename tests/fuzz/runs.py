@@ -1,7 +1,7 @@
-"""Every command on runs with mutated files gives the right answer, or ends with one line of error and an exit code.
+"""Every command on runs with mutated files gives the correct answer, or ends with one line of error and an exit code.
 
 A file that was damaged must not change an answer: the result must be that of the undamaged run. An attacker can correct
-all digests after a change; of such a run a command may say anything, as long as it ends cleanly.
+all digests after a change; for such a run, a command may give any answer, as long as it ends cleanly.
 """
 
 import json
@@ -199,7 +199,7 @@ class Runs:
         return f"{name}: {'well' if ended_well else 'refused'}{', sealed' if case.get('sealed') else ''}"
 
     def _copy(self, kind: str) -> Path:
-        """Copy a run, or the work folder of one, and the other files of a case to the present folder."""
+        """Copy a run, or the work folder of one, and the other files of a case to the current folder."""
         run = work_folder(Path("RUN")) if kind in UNFINISHED else Path("RUN")
         base = self.folder / "base"
         shutil.copytree(base / kind, run)
@@ -261,7 +261,7 @@ class Runs:
         return answers[0]
 
     def _answer(self, result: Any, case: Case) -> dict[str, Any]:
-        """Return what a command printed and wrote."""
+        """Return the output of a command and the files that it wrote."""
         run = Path("RUN") if case["command"] in WRITING else None
         before = self.folder / "base" / case["run"] / "run.json" if case["run"] in FINISHED else None
         return answer(result, Path("weights.parquet"), Path("page.html"), run=run, before=before)
@@ -373,7 +373,7 @@ def _checked(result: Any, arguments: list[str]) -> bool:
         if "--json" in arguments and result.stdout.strip():
             json.loads(result.stdout, parse_constant=_no_constant)
         return True
-    lines = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]  # what it was doing
+    lines = [line for line in result.stderr.splitlines() if not line.endswith(" ...")]  # messages about progress
     errors = [line for line in lines if line.startswith("polyseme: ")]
     if result.exit_code not in EXIT_CODES or len(errors) != 1 or lines[-1] != errors[0] or len(errors[0]) > 2000:
         raise UncleanError(f"exit code {result.exit_code}: {result.stderr[-1000:]!r}")

@@ -22,7 +22,7 @@ def run(*arguments: str, cwd: Path, stdin: str | None = None) -> Any:
 
 
 def here(*arguments: str, stdin: str | None = None) -> Any:
-    """Run a command in the present folder."""
+    """Run a command in the current folder."""
     return CliRunner().invoke(app, arguments, prog_name="polyseme", input=stdin, env={"COLUMNS": "120", "TERM": "dumb"})
 
 
@@ -48,7 +48,7 @@ def write_texts(folder: Path, documents: int, seed: int = 0) -> None:
 
 
 def tree_texts(documents: int = 240, seed: int = 0) -> list[str]:
-    """Return texts about two subjects with two sides each: half of the words are of the subject, half of the side."""
+    """Return texts about two subjects with two aspects each, with words of the subject and words of the aspect."""
     rng = np.random.default_rng(seed)
     subjects = {"garden": ("fruit", "tree"), "harbor": ("ship", "fish")}
     texts = []

@@ -103,7 +103,7 @@ MEMBERS = {
 
 
 def over(condition: Callable[[Any, Member], bool] = lambda *_: True) -> Any:
-    """Return the members for which condition(estimator, member) holds."""
+    """Return a mark that runs a test with every member for which condition(estimator, member) holds."""
     chosen = {name: member for name, member in MEMBERS.items() if condition(member.make(), member)}
     return pytest.mark.parametrize("member", chosen.values(), ids=chosen.keys())
 

@@ -1,4 +1,4 @@
-"""Slow, dense, plain float64 forms of what the package computes, written from the formulas alone.
+"""Slow, dense float64 implementations of the computations of the package, written from the formulas alone.
 
 X is documents x words, theta = P(z|d) documents x K, phi = P(w|z) K x words. Equations are Hong's (2012).
 Nothing here imports polyseme.
@@ -22,7 +22,7 @@ def random_factors(seed, n_docs, n_words, K):
 
 
 def mixed_counts(seed, n_docs, n_words, K, tokens=60):
-    """Return counts drawn from K sparse topics: documents that have something to find."""
+    """Return counts drawn from K sparse topics, so that there is structure to find."""
     rng = np.random.default_rng(seed)
     theta, phi = rng.dirichlet(np.full(K, 0.2), n_docs), rng.dirichlet(np.full(n_words, 0.1), K)
     return np.array([rng.multinomial(tokens, p) for p in theta @ phi], dtype=np.float64)
@@ -163,9 +163,9 @@ def perplexity(X, p):
 
 
 def word_documents(X, theta, phi, weights=None, shares=None, background=None, beta=1.0):
-    """n_zw: the sum of P(z|d,w) over the documents that contain w, each with its weight (K x words).
+    """Return n_zw, the sum of P(z|d,w) over the documents that contain w, each with its weight (K x words).
 
-    shares : the share of each document that the background writes; beta : the temperature of P(z|d,w).
+    shares : the share of the background in each document; beta : the temperature of P(z|d,w).
     """
     n = np.zeros(phi.shape)
     for d, w in np.argwhere(X > 0):

@@ -9,11 +9,11 @@ from polyseme.io import parquet
 
 
 def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr) -> Callable[[], None]:
-    """Let all readers of Parquet files use one process, because starting it takes most of the time.
+    """Let all readers of Parquet files use one process, because starting a process takes most of the time.
 
-    A reader that is no longer needed does not end the process, nor one that refuses a file. Other errors can leave an
-    answer unread, and end it. A fork starts a process of its own. `replace` sets an attribute, and may restore it
-    later. Returns a function that ends the process.
+    The process continues after a reader that is no longer needed and after one that refuses a file. Other errors can
+    leave an answer unread, so they end the process. A forked child starts its own process. `replace` sets an attribute,
+    and may restore it later. Returns a function that ends the process.
     """
     program, start, end = parquet._CHILD, parquet.ParquetReader.__enter__, parquet.ParquetReader.__exit__
     waiting: list[subprocess.Popen[bytes]] = []
@@ -46,7 +46,7 @@ def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr
 
 
 def _is_running(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether a process that has just answered goes on; one that was stopped takes a moment to end."""
+    """Return whether a process that has just answered is still running; a stopped one takes a moment to end."""
     try:
         process.wait(0.02)
     except subprocess.TimeoutExpired:
@@ -55,5 +55,5 @@ def _is_running(process: subprocess.Popen[bytes]) -> bool:
 
 
 def do_not_wait_for_the_disk(replace: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Leave files in the memory of the system: a test ends long before the power could fail."""
+    """Do not wait until files are on disk, because tests do not have to survive a power failure."""
     replace(os, "fsync", lambda handle: None)

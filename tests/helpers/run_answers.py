@@ -1,4 +1,4 @@
-"""Answers of commands on runs, without the times in them, to compare two runs that must be equal."""
+"""Answers of commands on runs, without times, to compare two runs that must be equal."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ VOLATILE = ("written", "versions", "command", "seconds", "digest")
 
 
 def answer(result: Any, *files: Path, run: Path | None = None, before: Path | None = None) -> dict[str, Any]:
-    """Return what a command printed and wrote.
+    """Return the output of a command and digests of the files that it wrote.
 
-    files : files that it may have written. run : run that it has written, if it has. before : run.json before that.
+    files : files that it may have written. run : run that it may have written. before : run.json before the command.
     """
     found = {"code": result.exit_code, "printed": re.sub(r"[\d.]+ seconds", "", result.stdout)}
     for file in files:

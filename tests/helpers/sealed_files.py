@@ -1,4 +1,4 @@
-"""Changes of files of runs with right digests, as an attacker makes them: only the content can still be refused."""
+"""Changes to files of runs with correct digests, as an attacker makes them, so that only the content can be refused."""
 
 import hashlib
 import json
@@ -66,7 +66,7 @@ def seal_shards(folder: Path) -> None:
 
 
 def rewrite_model(path: Path, change: Callable[[Any, dict[str, np.ndarray]], Any]) -> None:
-    """Change the header and the arrays of a model file, and store the right digest.
+    """Change the header and the arrays of a model file, and store the correct digest.
 
     change : function of the header and the arrays, which it changes, or returns another header.
     """

@@ -34,7 +34,7 @@ def fitted(place: Path, *more: str) -> Any:
 
 
 def same_files(first: Path, second: Path) -> None:
-    """Return whether all files of two runs are equal, except run.json and the page, which contain times."""
+    """Check that all files of two runs are equal, except run.json, the page and the model, which contain times."""
     names = [{path.relative_to(root) for path in root.rglob("*")} for root in (first, second)]
     assert names[0] == names[1]
     for name in names[0]:

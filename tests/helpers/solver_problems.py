@@ -104,7 +104,7 @@ def saturated(X):
 
 
 def multipliers(X, theta, phi, weights=None):
-    """g / u of both sides: at most one at an optimum, and one where the factor is positive.
+    """Return g / u of both sides, which is at most one at an optimum, and one where the factor is positive.
 
     Documents: sum_w x phi / p over n_d. Words: sum_d x theta / p over sum_d n_d theta (zero for a topic without mass).
     """

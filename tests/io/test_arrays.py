@@ -1,4 +1,4 @@
-"""Arrays in safetensors and NumPy files: other libraries read what is written, and maps are not copies."""
+"""Arrays in safetensors and NumPy files: other libraries read the files, and maps are not copies."""
 
 import numpy as np
 import pytest

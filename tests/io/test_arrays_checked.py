@@ -1,4 +1,4 @@
-"""Arrays with checksums of their blocks: only what is used is checked, and every change is found."""
+"""Arrays with checksums of their blocks: only blocks that are used are checked, and every change is found."""
 
 import json
 

@@ -43,7 +43,7 @@ def test_a_mapping_is_the_dict_of_its_strings(tmp_path_factory, mapping, others)
         assert (key in found) == (key in mapping)
 
 
-def test_what_is_no_string_is_not_found(tmp_path):
+def test_a_value_that_is_not_a_string_is_not_found(tmp_path):
     table = StringTable(stored(tmp_path, string_arrays("names", ["1", "None"], find=True)), "names", find=True)
     assert (table.get(1, -1), table.get(None, -1), table.get(b"1", -1)) == (-1, -1, -1)
 
@@ -82,7 +82,7 @@ def test_arrays_of_other_types_and_sizes_are_refused(tmp_path, changes):
         StringTable(stored(tmp_path, arrays), "names", find=True)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
+def test_bytes_that_are_not_text_are_refused(tmp_path):
     arrays = {"names.bytes": np.array([0xFF], dtype=np.uint8), "names.starts": np.array([0, 1])}
     with pytest.raises(ModelFileError, match="is damaged"):
         StringTable(stored(tmp_path, arrays), "names")[0]

@@ -18,7 +18,7 @@ EVERY = pytest.mark.parametrize("loss", MEMBERS.values(), ids=MEMBERS.keys())
 
 
 def random_problem(loss, seed, normalized):
-    """Small counts of any scale and factors; with `normalized`, rows of W sum to those of X and rows of H to one."""
+    """Return small counts and factors; with `normalized`, rows of W sum to those of X, and rows of H to one."""
     rng = np.random.default_rng(seed)
     D, W, K = rng.integers(2, 20), rng.integers(2, 20), rng.integers(1, 6)
     X = rng.poisson(rng.uniform(0.2, 3), (D, W)) * rng.choice([1e-3, 1.0, 1e3])

@@ -19,7 +19,7 @@ K = 3
 
 
 def naive_value(loss, x, q):
-    """The formula of each loss for two numbers."""
+    """Return the loss of two numbers by its formula."""
     if isinstance(loss, Absolute):
         return abs(x - q)
     if loss.name == "chi-square":
@@ -44,7 +44,7 @@ def naive_ratios(loss, x, q):
 
 
 def problem(loss, seed, shape=(23, 17)):
-    """Counts, with an empty row and column if the loss allows zeros, and positive factors."""
+    """Return counts, with an empty row and column if the loss allows zeros, and positive factors."""
     rng = np.random.default_rng(seed)
     X = oracles.random_counts(seed, *shape, 0.4).astype(float)
     X[2], X[:, 5] = 0, 0

@@ -23,7 +23,7 @@ EPSILON = 1e-12
 
 
 def random_texts(seed, n_texts=60, n_words=40, longest=70):
-    """Texts of word numbers, with repetitions, some shorter than a window and one empty."""
+    """Return texts of word numbers, with repetitions, some shorter than a window and one empty."""
     rng = np.random.default_rng(seed)
     popularity = rng.permutation(1.0 / np.arange(2, n_words + 2))
     popularity /= popularity.sum()
@@ -39,12 +39,12 @@ def sequences(texts):
 
 
 def all_windows(texts, window):
-    """The definition: every stretch of `window` tokens, or the whole text if it is shorter, as a set of words."""
+    """Return every sequence of `window` tokens, or the whole text if it is shorter, as a set of words."""
     return [set(text[s : s + window]) for text in texts for s in range(max(1, len(text) - window + 1))]
 
 
 def naive_coherence(topic, windows, measure):
-    """By loops, for words that all occur but never in all windows."""
+    """Return the coherence by loops, for words that all occur but never in all windows."""
 
     def share(*words):
         return sum(all(word in window for word in words) for window in windows) / len(windows)
@@ -128,7 +128,7 @@ def test_blocks_and_the_bit_count_of_numpy_1_change_nothing(monkeypatch):
     assert np.array_equal(cooccurrence_in_documents(topics, X).together, wanted)
 
 
-def test_explicit_zeros_are_no_occurrences():
+def test_explicit_zeros_are_not_occurrences():
     X = sp.csr_array(([1.0, 0.0, 2.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
     assert np.array_equal(cooccurrence_in_documents([[0, 1]], X).together, [[[1, 0], [0, 1]]])
     assert X.nnz == 3
@@ -289,7 +289,7 @@ def test_wrong_sequences_raise(tokens, indptr, sentence):
 
 
 def gensim_coherence(topics, texts, measure, window=None):
-    """CoherenceModel's value of each topic; words are their numbers, as strings."""
+    """Return the value of CoherenceModel for each topic; words are their numbers, as strings."""
     gensim = pytest.importorskip("gensim", reason="gensim is not installed")
     from gensim.models import CoherenceModel
 
@@ -301,7 +301,7 @@ def gensim_coherence(topics, texts, measure, window=None):
 
 
 def count_windows_as_defined(monkeypatch):
-    """gensim 4.4 forgets a word when its first token leaves the window, even if another one is still inside."""
+    """Correct gensim 4.4, which drops a word when its first token leaves the window, even if another one is inside."""
     pytest.importorskip("gensim", reason="gensim is not installed")
     from gensim.topic_coherence.text_analysis import WordOccurrenceAccumulator
 
@@ -325,7 +325,7 @@ def test_whole_documents_equal_gensim(measure):
 @pytest.mark.parametrize("measure", ["uci", "npmi", "c_v"])
 @pytest.mark.parametrize("window", [2, 10, 110])
 def test_windows_without_repeated_words_equal_gensim(measure, window):
-    """Texts of shuffled vocabularies, longer than the windows, in which no word comes again before a window's end."""
+    """The texts are shuffled vocabularies, longer than the windows, in which no word occurs twice within a window."""
     rng = np.random.default_rng(22)
     texts = [list(rng.permutation(400)[: rng.integers(20, 300)]) for _ in range(40)]
     topics = some_topics(23, n_words=400)
@@ -346,7 +346,7 @@ def test_windows_with_repeated_words_differ_from_gensim_as_defined(measure, monk
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_measures_equal_gensim_on_its_own_counts(measure):
-    """The measures alone, of whatever gensim has counted."""
+    """This compares only the measures, with the counts of gensim."""
     pytest.importorskip("gensim", reason="gensim is not installed")
     from gensim.corpora import Dictionary
     from gensim.models import CoherenceModel

@@ -32,7 +32,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def unseen_words():
-    """TEST with tokens of words that the training corpus does not have."""
+    """Return TEST with tokens of words that the training corpus does not have."""
     X = TEST.copy()
     X[::2, 7] = 3
     X[::3, 30] = 1
@@ -44,7 +44,7 @@ def counts(X, dtype=np.float64):
 
 
 def split(X, seed=0, share=0.5):
-    """The two halves as dense arrays."""
+    """Return the two halves as dense arrays."""
     source = counts(X)
     halves = []
     for part in split_tokens(source, seed, share):

@@ -1,4 +1,4 @@
-"""Diversity, exclusivity, fit, stability, distances and words that set labels apart, against plain loops."""
+"""Diversity, exclusivity, fit, stability, distances and distinctive words of labels, against plain loops."""
 
 import math
 import warnings
@@ -156,7 +156,7 @@ def test_stability_has_a_value_for_each_topic():
 
 
 def test_matching_is_optimal():
-    """No assignment does better, by trying all."""
+    """All other assignments are tried, and none is better."""
     from itertools import permutations
 
     phi, other = oracles.random_factors(5, 1, 12, 5)[1], oracles.random_factors(6, 1, 12, 5)[1]

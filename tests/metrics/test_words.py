@@ -47,7 +47,7 @@ MODELS = {
 
 
 def expected(model, data, weights=None):
-    """n_zw from the fitted attributes, entry by entry."""
+    """Return n_zw from the fitted attributes, entry by entry."""
     background = getattr(model, "background_", None)
     shares = None if background is None else model.doc_background_
     return oracles.word_documents(

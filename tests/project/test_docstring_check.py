@@ -1,4 +1,4 @@
-"""The docstring check of make lint reports what is missing and accepts the documented exceptions."""
+"""The docstring check of make lint reports missing parts and accepts the documented exceptions."""
 
 import importlib
 import sys
@@ -64,7 +64,7 @@ class Wrong:
 
 @pytest.fixture
 def failures(monkeypatch, tmp_path):
-    """failures(source): the lines that the check prints for a package with this source."""
+    """Return a function that returns the lines that the check prints for a package with a given source."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
     check = importlib.import_module("check_docstrings")
 

@@ -1,4 +1,4 @@
-"""How many source files a fit runs through: a reader of `PLSA().fit(X)` or `polyseme fit folder` has to open these."""
+"""The source files that a fit runs through, which a reader of `PLSA().fit(X)` or `polyseme fit folder` has to open."""
 
 import os
 import re
@@ -57,7 +57,7 @@ FILES = {
     "estimators/plsa.py", "kernels.py", "progress.py", "solvers/ascent.py", "solvers/base.py",
     "solvers/coordinate.py", "solvers/initialize.py", "utils.py",
 }  # fmt: skip
-"""At most fourteen: move code together, rather than add a file here."""
+"""At most fourteen: combine code instead of adding a file here."""
 
 FILES_OF_A_FOLDER = FILES | {
     "cli/app.py", "cli/commands/fit.py", "cli/console.py", "cli/options.py", "core/dirichlet.py", "data/disk.py",

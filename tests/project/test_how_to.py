@@ -2,7 +2,7 @@
 
 A page marks both with comments: `<!-- new file: PATH -->` before the block with the file, and `<!-- line: PATH -->`
 before the block with the line, which goes after the last import of PATH. The test applies them to a copy of the
-package and uses the new member by name, as everybody would.
+package and uses the new member by name, as any user would.
 """
 
 import os

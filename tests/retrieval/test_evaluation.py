@@ -138,7 +138,7 @@ def test_a_whole_ranking_includes_negative_scores():
 
 
 def test_intervals_are_those_of_a_bootstrap(index):
-    """Beside the same bootstrap in a loop; the values of a query never leave the interval of the queries."""
+    """Compare with the same bootstrap in a loop; the values of a query never leave the interval of the queries."""
     result = evaluate_search(index, QUERIES, theme_judgments(), method="tfidf")
     values = np.array([result.by_query[name]["MAP"] for name in QUERIES])
     low, high = result.intervals()["MAP"]
@@ -155,7 +155,7 @@ def test_intervals_are_those_of_a_bootstrap(index):
 
 
 def test_the_interval_covers_the_mean_of_the_population():
-    """95% intervals of means of 40 draws from a beta distribution hold its mean in about 95% of 200 cases."""
+    """95% intervals of means of 40 draws from a beta distribution contain its mean in about 95% of 200 cases."""
     rng = np.random.default_rng(0)
     from polyseme.retrieval.evaluation import _bootstrap
 
@@ -311,7 +311,7 @@ def collection(name):
 
 @pytest.mark.slow
 def test_plsi_beats_term_matching_and_lsi_on_medline():
-    """With one of the five models; reproductions/hofmann_1999.py has the whole table."""
+    """This uses one of the five models; reproductions/hofmann_1999.py has the complete table."""
     index, queries, qrels = collection("med")
     index.fit_lsi(96, weighting="tf").fit_models((32,), random_state=0)
     found = {

@@ -246,7 +246,7 @@ def content(index, tmp_path_factory):
 
 
 def answers(index):
-    """Return what all methods of search answer, with all explanations."""
+    """Return the answers of all search methods, with all explanations."""
     found = [index.search(query, 5, method=method).to_dict(100) for method in METHODS for query in QUERIES[:2]]
     return found, index.similar_documents("d7", 4, method="plsi-q").to_dict(100)
 

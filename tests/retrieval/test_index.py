@@ -86,7 +86,7 @@ def test_lsi_is_that_of_scikit_learn(index, queries, weighting):
 
 
 def test_the_best_documents_by_lsi_are_those_with_the_largest_scores():
-    """Whether they are found by codes (three of 27 documents) or among the scores of all documents (ten)."""
+    """This holds whether they are found by codes (three of 27 documents) or among the scores of all documents (ten)."""
     index = retrieval_corpus.index().fit_lsi(5)
     for text, scores in zip(QUERIES, index.scores(QUERIES, method="lsi"), strict=True):
         for k in (1, 3, 10):

@@ -117,7 +117,7 @@ def test_too_many_documents_are_refused(monkeypatch):
 
 
 def unit_vectors(rng, n, size):
-    """Columns of length one, some of them equal, almost equal or zero."""
+    """Return columns of length one, some of them equal, almost equal or zero."""
     vectors = rng.standard_normal((n, size)) * np.exp(-np.arange(size) / 20)
     vectors[n // 2 :] = vectors[: n - n // 2] * (1 + 1e-4 * rng.standard_normal((n - n // 2, 1)))
     vectors[n // 4 : n // 3] += 1e-3 * rng.standard_normal((n // 3 - n // 4, size))
@@ -141,7 +141,7 @@ def test_the_nearest_vectors_are_those_of_all_products(n, size, k):
         query = (query / max(np.linalg.norm(query), 1e-30)).astype(np.float32)
         sums = np.zeros(n)
         for weight, row in zip(query.astype(np.float64), units.astype(np.float64), strict=True):
-            sums += weight * row  # in the order of the compiled function, so that both round alike
+            sums += weight * row  # in the order of the compiled function, so that both round in the same way
         exact = sums.astype(np.float32)
         for mask in (None, allowed):
             given_scores = np.where(exact > 0, exact, 0) * (1 if mask is None else mask)

@@ -23,7 +23,7 @@ def index():
 
 
 def random_index(seed, n_docs=40, n_words=12, n_topics=4):
-    """Return an index with a model that fits nothing, so that topics and words contradict each other."""
+    """Return an index with random topics, so that topics and words contradict each other."""
     rng = np.random.default_rng(seed)
     counts = sp.csr_array(rng.poisson(rng.gamma(0.3, 1.5, size=n_words), size=(n_docs, n_words)))
     topics = rng.dirichlet(np.full(n_words, 0.3), size=n_topics)
@@ -144,7 +144,7 @@ def test_the_weights_of_words_add_up_to_the_score(index, text):
         assert sum(hit.parts.values()) == pytest.approx(hit.score)
 
 
-def test_documents_that_are_no_candidates_have_no_words_of_topics(index, monkeypatch):
+def test_documents_that_are_not_candidates_have_no_words_of_topics(index, monkeypatch):
     for name, value in {"POOL": 2, "TYPICAL": 1, "FEEDBACK": 2}.items():
         monkeypatch.setattr(constants, name, value)
     found = index.search("bank loan people year", 60)

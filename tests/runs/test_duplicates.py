@@ -24,7 +24,7 @@ SUBJECTS = {
 
 
 def corpus() -> list[str]:
-    """Thirty texts, of which 3, 4, 15 and 29 are copies of others, and 20 quotes another one in a longer text."""
+    """Return thirty texts: 3, 4, 15 and 29 are copies of others, and 20 quotes another one in a longer text."""
     rng = np.random.default_rng(0)
     texts = []
     for number in range(30):

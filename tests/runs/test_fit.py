@@ -81,7 +81,7 @@ def test_five_lines_from_texts_to_a_page(tmp_path: Path) -> None:
 
 
 def test_nothing_is_read_back_or_folded_in_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The page, the tables and the printed topics come from what is in memory."""
+    """The page, the tables and the printed topics come from values in memory."""
     for name in ("polyseme.runs.run.load", "polyseme.runs.write.load", "polyseme.runs.documents.read_frames"):
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("a file of the run was read"))
     calls = []
@@ -243,7 +243,7 @@ def test_wrong_seeds(seeds, message, tmp_path: Path) -> None:
 # shards
 
 
-def test_long_texts_are_counted_from_shards_by_themselves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_long_texts_are_counted_from_shards_automatically(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plain = polyseme.fit(TEXTS, 2, **SETTINGS)
     monkeypatch.setattr(fitting, "MAX_CHARACTERS", 700)
     (tmp_path / "lines.txt").write_text("\n".join(TEXTS), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Finer levels of a run: written, read, kept right by changes of the run, and refused where there are none."""
+"""Finer levels of a run: written, read, kept up to date by changes of the run, and refused where there are none."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ TEXTS = tree_texts()
 
 @pytest.fixture(scope="module", autouse=True)
 def small_levels():
-    """Levels of 2, 4 and 8 topics at most, and few iterations, which are enough for these texts."""
+    """Limit levels to 2, 4 and 8 topics and few iterations, which are enough for these texts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(levels, "MAX_TOPICS", 8)
         yield

@@ -1,4 +1,4 @@
-"""A run is written as a whole or not at all, also through links. tests/attacks/test_links.py has planted links."""
+"""A run is written completely or not at all, also through links. tests/attacks/test_links.py tests planted links."""
 
 import json
 import os
@@ -100,7 +100,7 @@ def test_a_lock_needs_the_folder_of_the_run_and_does_not_create_it(tmp_path):
     assert names(tmp_path) == set()
 
 
-# what may be written to
+# targets that may be written to
 
 
 @posix
@@ -306,7 +306,7 @@ def test_ctrl_c_in_the_exchange_keeps_the_finished_run(tmp_path, monkeypatch):
     assert content(work_folder(tmp_path / "run")) == "1"
 
 
-def test_a_parent_that_cannot_be_read_is_no_error(tmp_path, monkeypatch):
+def test_a_parent_that_cannot_be_read_is_not_an_error(tmp_path, monkeypatch):
     def forbidden(path):
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -32,13 +32,13 @@ def nothing(texts: list[list[str]]) -> list[list[str]]:
 
 
 def headers(texts: list[list[str]]) -> list[list[str]]:
-    """Half of the documents begin with twelve of the words of a header, in any order."""
+    """Begin half of the documents with twelve of the words of a header, in any order."""
     generator = np.random.default_rng(2)
     return [[*generator.permutation(JUNK)[:12], *text] if number % 2 else text for number, text in enumerate(texts)]
 
 
 def boilerplate(texts: list[list[str]]) -> list[list[str]]:
-    """A passage of 24 words stands anywhere in every third document."""
+    """Insert a passage of 24 words anywhere in every third document."""
     generator = np.random.default_rng(3)
     places = generator.integers(LENGTH, size=len(texts))
     return [
@@ -48,7 +48,7 @@ def boilerplate(texts: list[list[str]]) -> list[list[str]]:
 
 
 def scattered(texts: list[list[str]]) -> list[list[str]]:
-    """The same words are anywhere in every third document, in any order: a subject."""
+    """Insert the same words anywhere in every third document, in any order: a subject."""
     generator = np.random.default_rng(4)
     return [
         [str(word) for word in generator.permutation([*text, *JUNK])] if number % 3 == 0 else text
@@ -57,12 +57,12 @@ def scattered(texts: list[list[str]]) -> list[list[str]]:
 
 
 def copies(texts: list[list[str]]) -> list[list[str]]:
-    """One document is repeated sixty times."""
+    """Repeat one document sixty times."""
     return texts + [[*JUNK, *JUNK[::-1]]] * 60
 
 
 def encoded(texts: list[list[str]]) -> list[list[str]]:
-    """Two documents have thousands of words of their own."""
+    """Add thousands of unique words to two documents."""
     generator = np.random.default_rng(5)
     return texts + [[str(word) for word in generator.choice(JUNK, 4000)] for _ in range(2)]
 

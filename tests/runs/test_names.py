@@ -160,7 +160,7 @@ def test_a_function_names_topics_and_each_name_is_stored(run: polyseme.Run) -> N
 
     def namer(words: list[str], documents: list[str], *, parent: str | None, siblings: list[str]) -> str:
         calls.append((words, documents, parent, siblings))
-        return f' "Subject {len(polyseme.open_run(run.path).topic_names)}"\n'  # reads what is stored so far
+        return f' "Subject {len(polyseme.open_run(run.path).topic_names)}"\n'  # reads the names that are already stored
 
     named = run.name_topics(namer)
     order = np.argsort(-run.fitted.topic_weights, kind="stable").tolist()
@@ -190,7 +190,7 @@ BAD_NAMES = {
 
 
 @pytest.mark.parametrize("reason", BAD_NAMES)
-def test_what_is_no_name_leaves_the_phrase(run: polyseme.Run, reason: str) -> None:
+def test_an_invalid_name_leaves_the_phrase(run: polyseme.Run, reason: str) -> None:
     with pytest.warns(UserWarning, match=rf"did not name all topics.*topic \d \(.*{reason}"):
         named = run.name_topics(lambda *_, **__: BAD_NAMES[reason])
     assert named.topic_titles == run.topic_titles

@@ -1,4 +1,4 @@
-"""`Run`: what it shows, and what edits and updates keep."""
+"""`Run`: its output, and the results of edits and updates that it keeps."""
 
 import json
 from pathlib import Path

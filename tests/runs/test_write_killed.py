@@ -41,12 +41,12 @@ def states(run: Path) -> list[Path]:
 
 
 def stored(run: Path) -> list[int]:
-    """Return when the states of the unfinished fit of a run were written."""
+    """Return the times when the states of the unfinished fit of a run were written."""
     return [path.stat().st_mtime_ns for path in states(run)]
 
 
 def wait_for_a_state(process: subprocess.Popen, run: Path, before: list[int]) -> None:
-    """Return when a fit has stored a state after those of `before`, or has ended."""
+    """Wait until a fit has stored a state after those of `before`, or has ended."""
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         try:
@@ -198,7 +198,7 @@ KILLS = int(os.environ.get("POLYSEME_KILLS", "5"))
 
 
 def state_of(run: Path) -> tuple[object, ...]:
-    """Return what a complete run contains; raises if a file is missing or damaged."""
+    """Return the content of a complete run; raise if a file is missing or damaged."""
     opened = open_run(run)
     texts, rows = opened.texts, opened.documents.drop("topic", "share").hash_rows().to_list()
     names = sorted(opened.topic_names.items())

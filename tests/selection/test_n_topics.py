@@ -70,7 +70,7 @@ def test_the_table_has_a_row_for_each_number_and_plain_values(found):
 def test_both_questions_are_answered(six, found):
     assert found.reading == replace(reading_n_topics(six, n_jobs=1), reason=found.reading.reason)
     assert found.chosen_to_read == found.reading.chosen
-    assert abs(found.chosen_to_read - 6) <= 1  # the rule takes a larger number if it agrees almost as well
+    assert abs(found.chosen_to_read - 6) <= 1  # the rule prefers a larger number if it agrees almost as well
     assert found.reason.splitlines() == [found.reading.reason, found.reason_to_predict]
     alone = select_n_topics(six, [6], folds_run=1, refine=False, reading=False, n_jobs=1)
     assert alone.chosen_to_read is None
@@ -182,7 +182,7 @@ def fold_fits(n_topics, differences, seed):
 
 
 def test_the_standard_error_contains_the_spread_over_starts():
-    """Folds whose differences vary with a standard deviation of 0.05 have this variance beside that of documents."""
+    """Folds whose differences vary with a standard deviation of 0.05 add this variance to that of documents."""
     rng = np.random.default_rng(1)
     spread = 0.05
     fits = {k: fold_fits(k, rng.normal(0, spread / 2**0.5, 2), k) for k in range(20, 60)}
@@ -214,7 +214,7 @@ def test_topics_of_short_documents_are_found(length):
 
 
 @pytest.mark.parametrize("length", [5, 30])
-def test_short_documents_without_structure_are_called_so(length):
+def test_short_documents_without_structure_are_recognized(length):
     unigram = np.random.default_rng(2).dirichlet(np.full(300, 0.3), 1)
     X = synthetic_corpus(600, topic_word=unigram, length=length, random_state=2).counts()
     assert select_n_topics(X, [2, 4, 8], refine=False, n_jobs=1, reading=False).chosen_to_predict == 1

@@ -97,7 +97,7 @@ def test_agreements_are_the_adjusted_mutual_information_of_the_largest_topics(mo
     found = reading._agreements(counts, [3, 4], 1, 0, None)
     expected = adjusted_mutual_info_score(partitions[0][0], partitions[1][0])
     assert found[0, 0, 1] == pytest.approx(expected)
-    assert not found[1].any()  # undivided documents agree about nothing
+    assert not found[1].any()  # fits that do not divide the documents have no agreement
 
 
 def test_the_iterations_are_those_of_the_tempered_solver(six):

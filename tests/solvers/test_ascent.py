@@ -317,7 +317,7 @@ def test_nmf_and_em_have_the_same_fixed_points():
 
 
 class Place:
-    """A point on a line, which a test can find alive or freed."""
+    """Point on a line; a test can check whether it is alive or freed."""
 
     def __init__(self, x):
         self.x = x

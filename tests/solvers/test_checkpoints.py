@@ -455,7 +455,7 @@ FORGED_ROWS = {
 @pytest.mark.parametrize("change", FORGED_ROWS)
 @pytest.mark.parametrize("names", [("point",), ("last",), ("point", "last")])
 @pytest.mark.parametrize("every", [True, False])
-def test_forged_files_of_rows_with_right_digests_are_refused(tmp_path, change, names, every):
+def test_forged_files_of_rows_with_correct_digests_are_refused(tmp_path, change, names, every):
     shards, model, file = interrupted_on_shards(tmp_path)
     found = read_checkpoint(file, file.parent.name)
     for name in names:
@@ -499,7 +499,7 @@ def test_the_file_of_another_fit_is_refused(tmp_path):
 
 
 def forge(file, change):
-    """Change the content of a checkpoint file, with a right digest."""
+    """Change the content of a checkpoint file, with a correct digest."""
     found = read_checkpoint(file, file.parent.name)
     change(found.arrays)
     write_checkpoint(file, file.parent.name, found)
@@ -579,7 +579,7 @@ FORGED_MODELS = {
         for name, arrays in FORGED_MODELS.items()
         for array in arrays
         for change in ("shape", "type", "missing")
-        if (array, change) != ("parents", "type")  # whole numbers of any type are the same tree
+        if (array, change) != ("parents", "type")  # integers of any type are the same tree
     ],
 )
 def test_forged_arrays_of_other_models_are_refused(name, array, change, tmp_path, stored_always):
@@ -679,7 +679,7 @@ def content_of(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_saving_over_files_in_use_changes_no_array_that_is_mapped(tmp_path):
+def test_saving_over_files_in_use_does_not_change_mapped_arrays(tmp_path):
     """A new file gets the name, and the old one exists until the last reader closes it."""
     shards = write_shards([X], tmp_path / "shards", shard_nonzeros=300)
     model = PLSA(**SETTINGS).fit(shards)
@@ -699,7 +699,7 @@ def test_saving_over_files_in_use_changes_no_array_that_is_mapped(tmp_path):
     np.testing.assert_array_equal(model.doc_topic_, expected["doc_topic"])
 
 
-def test_a_fit_to_the_same_shards_changes_no_array_of_the_one_before(tmp_path):
+def test_a_fit_to_the_same_shards_does_not_change_arrays_of_the_one_before(tmp_path):
     shards = write_shards([X], tmp_path, shard_nonzeros=300)
     first = PLSA(**SETTINGS).fit(shards)
     values = np.array(first.doc_topic_)

@@ -199,7 +199,7 @@ def test_wrong_zeros_become_positive(side, dtype):
     stuck_factors = [factor.astype(np.float64) for factor in factors(stuck)]
     which = 0 if side == "documents" else 1
     assert stuck_factors[which][lost] == 0
-    assert multipliers(X, *stuck_factors)[which][lost] > 1.05  # the optimum has it positive
+    assert multipliers(X, *stuck_factors)[which][lost] > 1.05  # it is positive at the optimum
 
     run = begin(SCD(), X, (theta, phi), dtype=dtype)
     run.advance()
@@ -230,7 +230,7 @@ def test_a_word_of_probability_zero_gets_a_positive_one(dtype):
 
 @DTYPES
 def test_a_rare_word_of_a_document_keeps_its_probability(dtype):
-    """A count of a ten-millionth of its document, in a topic of its own, must not be lost by cancellation."""
+    """A count of a ten-millionth of its document, in a separate topic, must not be lost by cancellation."""
     X = np.array([[3.0, 1.0, 2e-7], [1.0, 4.0, 0.0], [0.0, 1.0, 5.0], [0.0, 0.0, 6.0]])
     for seed in range(20):
         run = begin(SCD(), X, oracles.random_factors(seed, *X.shape, 3), dtype=dtype)

@@ -182,7 +182,7 @@ def test_the_residual_is_the_decrease_of_ten_iterations_in_percent():
 
 
 def test_a_fit_to_absolute_errors_continues_with_less_smoothing():
-    """A large smoothing stops early; the stages go on to a lower loss."""
+    """A large smoothing stops early; the next stages reach a lower loss."""
     X = POSITIVE
     run = begin(MajorizeMinimize(), Absolute(0.5), X, *start_of(X))
     stages = set()

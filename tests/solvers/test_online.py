@@ -129,7 +129,7 @@ def test_a_batch_solver_continues_from_the_online_topics():
     assert finished.log_likelihood_ > afresh.log_likelihood_
 
 
-def test_threads_change_no_bit_but_seeds_do():
+def test_threads_do_not_change_a_bit_but_seeds_do():
     def components(n_jobs=1, seed=0):
         return PLSA(**SETTINGS, solver=StepwiseEM(seed=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
 

@@ -361,7 +361,7 @@ def test_the_objective_of_further_tries_never_decreases_at_a_constant_beta():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_threads_change_no_bit_of_further_tries(dtype):
+def test_threads_do_not_change_a_bit_of_further_tries(dtype):
     counts = oracles.random_counts(11, 700, 300, 0.03)
     start = oracles.random_factors(12, *counts.shape, 5)
     solver = HeldOutTempered(patience=1, tries=2)

@@ -25,7 +25,7 @@ def similarity(a, b):
 
 
 def naive(texts):
-    """Compare each text with all texts before it that are no near-duplicates."""
+    """Compare each text with all texts before it that are not near-duplicates."""
     first, kept = [], []
     for number, text in enumerate(texts):
         best = max(kept, key=lambda other: (similarity(text, texts[other]), -other), default=None)
@@ -72,7 +72,7 @@ class TestCases:
         texts = ["Yes", "no", "YES!", "Thank you", "thank you.", "you thank", "a b c d", "a b c e"]
         assert found_in(texts) == [None, None, 0, None, 3, None, None, None]
 
-    def test_texts_without_words_are_no_duplicates(self):
+    def test_texts_without_words_are_not_duplicates(self):
         assert found_in(["", "", "...", "?!", " \n"]) == [None] * 5
 
     def test_characters_without_spaces_between_words(self):

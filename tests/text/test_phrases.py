@@ -61,7 +61,7 @@ def test_punctuation_addresses_and_stop_words_end_a_phrase(text: str) -> None:
     assert not [name for name in found(texts_with(text)).names if "drive" in name.lower() and "hard" in name.lower()]
 
 
-def test_a_module_is_no_part_of_a_phrase_but_its_parts_are_words() -> None:
+def test_a_module_is_not_part_of_a_phrase_but_its_parts_are_words() -> None:
     phrases = found(texts_with("numpy.linalg import"))
     assert "linalg import" not in phrases.names
     words = list(Vectorizer(language="english").fit(texts_with("numpy.linalg import")).get_feature_names_out())
@@ -77,8 +77,8 @@ def test_a_signature_and_a_part_of_a_longer_phrase_are_left_out() -> None:
     assert not [name for name in names if "Henry" in name or "Toronto" in name]
 
 
-def test_common_neighbors_are_no_phrase() -> None:
-    """The words of a pair that occurs as often as chance would have it have an NPMI of about zero."""
+def test_common_neighbors_are_not_a_phrase() -> None:
+    """The words of a pair that occurs as often as expected by chance have an NPMI of about zero."""
     words = np.random.default_rng(0).choice(["stone", "river", "cloud", "mouse"], size=(200, 30))
     assert found([" ".join(row) for row in words], max_df=1.0).names == []
     assert found(texts_with("very very long long long")).names == []  # no word twice

@@ -24,7 +24,7 @@ ROWS = [
 
 
 def frame_of(library, data):
-    """A frame of the library; the test is skipped if it is not installed."""
+    """Return a frame of the library; skip the test if the library is not installed."""
     return pytest.importorskip(library).DataFrame(data)
 
 
@@ -48,7 +48,7 @@ def write_csv(path, rows):
 
 
 def keys(reader):
-    """What tells an update whether a document is known."""
+    """Return the keys by which an update recognizes documents."""
     return {(document.source, document.id) for document in reader}
 
 
@@ -204,7 +204,7 @@ class TestTexts:
 
 
 class TestIdentity:
-    """A run takes two documents with equal source and id for the same."""
+    """A run treats two documents with equal source and id as the same."""
 
     def test_other_texts_with_the_same_numbers_are_other_documents(self):
         first, second = keys(open_source(TEXTS)), keys(open_source(["other", "texts", "here"]))
