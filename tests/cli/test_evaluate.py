@@ -150,7 +150,7 @@ def test_the_progress_bar_gets_every_step(folder: Path) -> None:
         (("nowhere",), 1, "nowhere is not a run"),
         (("{run}", "{folder}/foreign.txt"), 1, "The documents have none of the words that the model knows"),
         (("{run}", "{folder}/missing.csv"), 1, "missing.csv"),
-        (("{run}", "--text", "body"), 1, "describe INPUT, and no INPUT is given: add it, or omit these options."),
+        (("{run}", "--text", "body"), 1, "describe INPUT, but no INPUT is given: add it, or omit these options."),
         (("{run}", "--words", "1"), 2, "--words"),
         (("{run}", "-", "--windows"), 1, "--windows needs texts: give files as INPUT"),
     ],

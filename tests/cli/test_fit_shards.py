@@ -168,7 +168,7 @@ def test_an_update_appends_shards(refit: Any, texts: Any, place: Path, monkeypat
         np.testing.assert_allclose(found.model.topic_weights_, in_memory.topic_weights_, atol=1e-6)
         np.testing.assert_allclose(found.model.unigram_, in_memory.unigram_, rtol=1e-12)
     again = run("update", "run", "new.txt", cwd=place)
-    assert "nothing is changed" in again.stdout
+    assert "nothing has changed" in again.stdout
     assert sorted(path.name for path in place.iterdir()) == ["lines.txt", "new.txt", "run"]
 
 

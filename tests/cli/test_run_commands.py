@@ -104,7 +104,7 @@ def test_an_update_adds_documents_and_keeps_the_topics(place: Path) -> None:
     assert after.about["updates"][0]["documents"] == 3
     np.testing.assert_array_equal(after.model.transform(after.counts), after.model.doc_topic_)
     again = run("update", "run", "new.txt", cwd=place)
-    assert "nothing is changed" in again.stdout
+    assert "nothing has changed" in again.stdout
     assert open_run(place / "run").counts.shape[0] == 33
 
 

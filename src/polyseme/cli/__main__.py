@@ -1,4 +1,4 @@
-"""Makes ``python -m polyseme.cli`` equal to ``polyseme``."""
+"""Makes ``python -m polyseme.cli`` equivalent to ``polyseme``."""
 
 from polyseme.cli.app import main
 

@@ -41,9 +41,9 @@ _OPTIONS = {
     "categories": "--category", "exclude": "--not", "n_components": "-k", "n_folds": "--folds", "n_topics": "-k",
     "output": "-o", "random_state": "--seed",
 }  # fmt: skip
-"""Options with a name other than that of the argument."""
+"""Options whose names differ from that of the argument."""
 _FLAGS = {"shards=False": "--in-memory"}
-"""Arguments with a value that are one option."""
+"""Arguments that are, with their value, one option."""
 _ARGUMENT = re.compile(rf"(?<![\w-])({'|'.join(_ARGUMENTS)})=(?!=)(True\b|False\b)?(?=(\w?))")
 
 _MIN_SHARE_SHOWN = 0.1
@@ -64,7 +64,7 @@ class Console(rich.console.Console):
     def render(
         self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Escape control characters; rich calls this method for every cell of a table, too."""
+        """Escape control characters. rich also calls this method for every cell of a table."""
         for segment in super().render(
             _visible_text(renderable) if isinstance(renderable, Text) else renderable, options
         ):
@@ -76,7 +76,7 @@ class Console(rich.console.Console):
 def print_json(value: Any) -> None:
     r"""Print a value as JSON, with control characters as \u escapes."""
     typer.echo(
-        UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False, indent=2))
+        UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False, indent=2))
     )
 
 
@@ -105,9 +105,9 @@ def exit_if_interrupted(interrupted: bool) -> None:
 def with_option_names(message: str) -> str:
     """Return a message of the library with the names of options: `encoding=` becomes `--encoding`."""
 
-    def option(found: re.Match[str]) -> str:
-        name = _FLAGS.get(found[0]) or _OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
-        return f"{name} " if found[3] else name  # a value follows
+    def option(match: re.Match[str]) -> str:
+        name = _FLAGS.get(match[0]) or _OPTIONS.get(match[1], f"--{match[1].replace('_', '-')}")
+        return f"{name} " if match[3] else name  # a value follows
 
     return _ARGUMENT.sub(option, message)
 
@@ -129,7 +129,7 @@ class TopicRow:
     documents: list[str]
     """Names of its most typical documents."""
     junk: str = ""
-    """Why it may be no subject, or ""."""
+    """Reason why it may not describe a subject, or ""."""
     coherence: float | None = None
     """NPMI of its first ten words in the documents of the run; None if not computed."""
     level: int = 0
@@ -137,7 +137,7 @@ class TopicRow:
     parent: int | None = None
     """The topic of the level above to which it belongs; None at the reading level."""
     parent_share: float | None = None
-    """Share of its tokens that this topic has."""
+    """Share of its tokens that its parent has."""
     children: list[FinerTopic] = field(default_factory=list)
     """Topics of the next finer level that belong to it."""
 
@@ -156,7 +156,7 @@ def levels_note(run: Run, folder: Path | str) -> str:
 
 
 def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: Array | None = None) -> list[TopicRow]:
-    """Summarize every topic of a run, in order of decreasing weight; at a finer level by the order of their parents.
+    """Summarize every topic of a run, in order of decreasing weight; at a finer level in the order of their parents.
 
     The share of a label is the sum of P(d|z) over its documents; documents without a label have the label "".
     """
@@ -164,11 +164,11 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
     from polyseme.runs.documents import N_RANKED
     from polyseme.runs.write import topics_in_order
 
-    found = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)
+    typical = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)
     labels, rows, topics, parents = run.label_numbers, [], run.topics(n_words), run.parents
     children = run.finer_topics(n_words)
     for topic in (topics[number] for number in topics_in_order(run)):
-        shares = found.shares[topic.id]
+        shares = typical.shares[topic.id]
         rows.append(
             TopicRow(
                 topic=topic.id,
@@ -177,7 +177,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
                 fit=topic.fit,
                 words=topic.words,
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
-                documents=[run.names[row] for row in found.documents[topic.id][:n_documents]],
+                documents=[run.names[row] for row in typical.documents[topic.id][:n_documents]],
                 junk=run.junk[topic.id].reason if topic.id in run.junk else "",
                 coherence=None if coherence is None else float(coherence[topic.id]),
                 level=len(topics),
@@ -190,7 +190,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
 
 
 def print_junk(run: Run, screen: Console, folder: str) -> None:
-    """Say which topics may be no subjects, and how to remove them."""
+    """Print which topics may not describe a subject, and how to remove them."""
     from polyseme.runs.junk import WORDS_REMOVED, junk_notes
 
     for note in junk_notes(run.junk, run.topic_words(WORDS_REMOVED), folder) if run.junk else ():
@@ -198,7 +198,7 @@ def print_junk(run: Run, screen: Console, folder: str) -> None:
 
 
 def fit_summary(run: Run) -> str:
-    """Return two lines: sizes and time, and perplexities."""
+    """Return two lines: sizes and seconds of the fit, and perplexities."""
     import numpy as np
 
     from polyseme.utils import perplexity_of
@@ -206,12 +206,12 @@ def fit_summary(run: Run) -> str:
     about, model = run.about, run.model
     sizes = ", ".join(pluralize(about[f"{noun}s"], noun) for noun in ("document", "word", "token"))
     duplicates = about["duplicates"]
-    shared = f"; {pluralize(duplicates['found'], 'near-duplicate')}" if duplicates["found"] else ""
-    shared += " left out" if shared and duplicates["mode"] == "drop" else ""
+    note = f"; {pluralize(duplicates['found'], 'near-duplicate')}" if duplicates["found"] else ""
+    note += " left out" if note and duplicates["mode"] == "drop" else ""
     p = model.unigram_[model.unigram_ > 0]
     without_topics = perplexity_of((p * np.log(p)).sum())
     return (
-        f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {about['seconds']['fitting']:.1f} seconds{shared}.\n"
+        f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {about['seconds']['fitting']:.1f} seconds{note}.\n"
         f"Perplexity {perplexity_of(model.log_likelihood_):.1f}; without topics {without_topics:.1f}."
     )
 
@@ -232,24 +232,24 @@ def topic_table(rows: Sequence[TopicRow]) -> Table:
 
 
 def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
-    """Print one line for each of the heaviest topics, and the command that shows the others."""
+    """Print one line for each of the topics with the largest weights, and the command that shows the others."""
     screen.print(_short_topic_table(rows, screen.width))
     if more := _more_topics(rows, str(folder)):
         screen.print(more)
 
 
 def _visible_text(text: Text) -> Text:
-    """Escape control characters and move the styles with the characters that they belong to."""
-    places, added = [], [0]
-    for found in UNSAFE.finditer(text.plain):
-        places.append(found.start())
-        added.append(added[-1] + len(escape_character(found)) - 1)
-    if not places:
+    """Escape control characters, and move the styles with their characters."""
+    positions, added = [], [0]
+    for match in UNSAFE.finditer(text.plain):
+        positions.append(match.start())
+        added.append(added[-1] + len(escape_character(match)) - 1)
+    if not positions:
         return text
     changed = text.copy()
     changed.plain = visible(text.plain)
     changed.spans = [
-        Span(start + added[bisect_left(places, start)], end + added[bisect_left(places, end)], style)
+        Span(start + added[bisect_left(positions, start)], end + added[bisect_left(positions, end)], style)
         for start, end, style in text.spans
     ]
     return changed
@@ -260,7 +260,7 @@ def _is_terminal() -> bool:
 
 
 def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
-    """Return a table with one line for each of the heaviest topics, at most `width` columns wide."""
+    """Return a table with one line for each of the topics with the largest weights, at most `width` columns wide."""
     rows = rows[:_TOPICS_ON_A_SCREEN]
     first_labels = [_labels_shown(row)[:1] for row in rows]
     table = _empty_topic_table(rows, "words", no_wrap=True)

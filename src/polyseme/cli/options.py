@@ -30,7 +30,7 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT...",
         help="Folders of text files, .csv .tsv .jsonl .parquet tables, MediaWiki dumps .xml[.bz2|.gz], .pdf .docx "
-        ".html files. A single text file and - (standard input) hold one document per line.",
+        ".html files. A single text file and - (standard input) contain one document per line.",
     ),
 ]
 RunFolder = Annotated[
@@ -93,7 +93,9 @@ KeepNumbers = Annotated[
 ]
 StopWords = Annotated[
     Path | None,
-    typer.Option("--stop-words", metavar="FILE", help="Text file with words to leave out, besides the language's own."),
+    typer.Option(
+        "--stop-words", metavar="FILE", help="Text file with words to leave out, besides those of the language."
+    ),
 ]
 MinDf = Annotated[
     int,
@@ -172,4 +174,4 @@ def read_stop_words(path: Path | None) -> list[str] | None:
     except OSError as error:
         raise InputError(f"--stop-words: {path} cannot be read ({error.strerror or error}).") from None
     except UnicodeDecodeError:
-        raise InputError(f"--stop-words: {path} is not a text file in UTF-8.") from None
+        raise InputError(f"--stop-words: {path} is not UTF-8: save the file as UTF-8.") from None

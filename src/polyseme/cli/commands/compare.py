@@ -27,7 +27,7 @@ def compare(
 
     Each topic of the first run is matched to at most one topic of the second, so that the total overlap is largest.
     The overlap of two topics is 1 minus their total variation distance over the words of both runs. Words with - are
-    among the top words of the first topic only, words with + among those of the second only.
+    top words of the first topic only, words with + are top words of the second topic only.
 
     Examples:
 
@@ -39,28 +39,28 @@ def compare(
     from polyseme.runs.comparison import compare as compare_runs
 
     runs = open_run(first, trust_pattern=trust_pattern), open_run(second, trust_pattern=trust_pattern)
-    found = compare_runs(*runs, n_words=words)
+    result = compare_runs(*runs, n_words=words)
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
         return
     screen = Console()
-    screen.print(_comparison_table(found, *runs))
+    screen.print(_comparison_table(result, *runs))
     screen.print(
-        f"{found.shared_words:,} words in both runs (of {found.first_words:,} and {found.second_words:,}).",
+        f"{result.shared_words:,} words in both runs (of {result.first_words:,} and {result.second_words:,}).",
     )
-    if found.shared_documents:
-        moved = f"{len(found.moved):,} ({len(found.moved) / found.shared_documents:.0%})"
+    if result.shared_documents:
+        moved = f"{len(result.moved):,} ({len(result.moved) / result.shared_documents:.0%})"
         screen.print(
-            f"{found.shared_documents:,} documents in both runs; {moved} have another main topic.",
+            f"{result.shared_documents:,} documents in both runs; {moved} have another main topic.",
         )
 
 
-def _comparison_table(found: Comparison, first: Run, second: Run) -> Table:
+def _comparison_table(result: Comparison, first: Run, second: Run) -> Table:
     table = Table(header_style="bold", show_lines=True)
     for name in ("first", "second", "overlap", "weight"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("words", overflow="fold")
-    for pair in found.pairs:
+    for pair in result.pairs:
         weights = f"{pair.first_weight:.1%} → {pair.second_weight:.1%}"
         cells = [_topic_id(pair.first), _topic_id(pair.second), f"{pair.overlap:.0%}", weights]
         table.add_row(*cells, _words(pair, first, second))

@@ -27,7 +27,7 @@ def demo(
         int | None, typer.Option(min=1, help="Maximum number of iterations.", show_default="the estimator's")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("-o", "--output", metavar="RUN", help="Folder to write; a run there is replaced.")
+        Path, typer.Option("-o", "--output", metavar="RUN", help="Folder to write; an existing run is replaced.")
     ] = Path("polyseme-demo"),
 ) -> None:
     """Try polyseme on the docstrings of Python packages.
@@ -64,7 +64,7 @@ def demo(
 
 
 def _documents(report: Reporter) -> list[Document]:
-    """Return the docstrings; the label and the source of each is its package."""
+    """Return the docstrings; the label and the source of a docstring are its package."""
     from polyseme.datasets import docstrings
     from polyseme.text.readers.inputs import Document
 

@@ -21,7 +21,7 @@ def edit(
     ] = None,
     names: Annotated[
         str | None,
-        typer.Option("--names", metavar="FILE", help='Name topics by the lines of a file: "3: Space flight".'),
+        typer.Option("--names", metavar="FILE", help='Name topics with the lines of a file: "3: Space flight".'),
     ] = None,
     merge: Annotated[
         list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Merge topics into one: --merge 4,7.")
@@ -42,9 +42,9 @@ def edit(
     """Name, merge or delete topics of a run, or hide words.
 
     --rename, --merge, --delete and --ban can be repeated. Topics are given by their numbers before the edit; merging
-    and deleting topics changes the numbers of the topics after them. The model keeps words that are banned, unless
-    --refit fits it again without them. With --level, topics of a finer level are renamed. The edited run replaces the
-    run; run.json lists all edits.
+    and deleting topics changes the numbers of later topics. Banned words stay in the model unless --refit fits it again
+    without them. With --level, --rename and --names name topics of a finer level. The edited run replaces the run;
+    run.json lists all edits.
 
     Examples:
 
@@ -72,7 +72,7 @@ def edit(
 
 
 def _read_names(file: str) -> dict[int, str]:
-    """Return the names in a file, or in the standard input."""
+    """Return the names in a file, or in standard input."""
     from polyseme.runs.names import parse_names
 
     try:
@@ -91,7 +91,7 @@ def _parse_name(text: str) -> tuple[int, str]:
 
 
 def _is_topic(text: str) -> bool:
-    """Return whether int() accepts the text; str.isdigit accepts "²", too, which int() does not."""
+    """Return whether int() accepts the text as a topic. str.isdigit is wrong here: it also accepts "²"."""
     return text.strip().isdecimal() and len(text.strip()) < 10
 
 

@@ -36,7 +36,7 @@ def evaluate(
     ] = 0.01,
     windows: Annotated[
         bool,
-        typer.Option("--windows", help="Count words together in windows (c_v: 110 words, npmi: 10), not in documents."),
+        typer.Option("--windows", help="Count co-occurrences in windows (c_v: 110 words, npmi: 10), not in documents."),
     ] = False,
     format: options.Format = None,
     text: options.Text = None,
@@ -59,7 +59,7 @@ def evaluate(
     The measures are perplexity, coherence, diversity, fit and, with labels, the agreement with them.
 
     Without INPUT the documents of the run are used. The model was fitted to them, so their perplexities are too low;
-    give other documents as INPUT to avoid this. Of a document with several labels, the most frequent label counts.
+    give other documents as INPUT to avoid this. If a document has several labels, the most frequent label counts.
 
     Examples:
 
@@ -74,8 +74,8 @@ def evaluate(
     from polyseme.text.readers.reader import read
 
     report = screen_reporter(quiet=quiet)
-    whole = open_run(run, trust_pattern=trust_pattern)
-    opened = whole if inputs else whole.in_memory()
+    full_run = open_run(run, trust_pattern=trust_pattern)
+    opened = full_run if inputs else full_run.in_memory()
     described = options.reading(format, text, id, title, label, time, encoding, uncategorized)
     reading = {**described, **options.sampling(sample, category, noise, seed)}
     if windows and ("-" in inputs if inputs else opened.texts is None):
@@ -84,10 +84,10 @@ def evaluate(
         frame, counts = opened.count(read(inputs, **reading), report)
         labels = [label or "" for label in frame["label"].to_list()]
     elif any({**described, "sample": sample, "category": category, "noise": noise}.values()):
-        raise InputError("Options such as --text describe INPUT, and no INPUT is given: add it, or omit these options.")
+        raise InputError("Options such as --text describe INPUT, but no INPUT is given: add it, or omit these options.")
     else:
         counts, labels = opened.counts, opened.labels
-        if opened is not whole:
+        if opened is not full_run:
             report.note(f"Evaluated on {opened.n_documents:,} of the run's documents, drawn at random.")
     in_order = None
     if windows:
@@ -108,7 +108,7 @@ def evaluate(
 
 
 def figures_table(evaluation: Evaluation, *, fitted: bool) -> Table:
-    """Return the table of the measures of the whole model."""
+    """Return the table of the measures of the model."""
     table = Table(header_style="bold", title=_title(evaluation, fitted), title_justify="left", title_style="")
     table.add_column("figure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
@@ -141,11 +141,11 @@ def figure_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
             f"{completion.smoothed_share:.1%} of the tokens get their probability mostly from the smoothing",
         ),
     ]
-    for measure, found in evaluation.coherence.items():
-        absent = f"; {found.absent_words} of them in no document" if found.absent_words else ""
-        where = "whole documents" if found.window is None else f"windows of {found.window} words"
+    for measure, coherence in evaluation.coherence.items():
+        absent = f"; {coherence.absent_words} of them in no document" if coherence.absent_words else ""
+        where = "whole documents" if coherence.window is None else f"windows of {coherence.window} words"
         detail = f"of {n_words} words, in {where}{absent}"
-        rows.append((f"coherence, {measure}", f"{found.mean:.3f}", detail))
+        rows.append((f"coherence, {measure}", f"{coherence.mean:.3f}", detail))
     fit = evaluation.fit
     rows += [
         ("diversity", f"{evaluation.diversity:.1%}", "different words among all top words"),
@@ -163,12 +163,12 @@ def figure_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         ("topics of a document", f"{evaluation.effective_topics.mean():.2f}", "effective number, mean"),
     ]
     if evaluation.agreement is not None:
-        found_labels = evaluation.agreement
-        detail = f"with {found_labels.n_labels} labels of {found_labels.n_documents:,} documents; soft "
+        agreement = evaluation.agreement
+        detail = f"with {agreement.n_labels} labels of {agreement.n_documents:,} documents; soft "
         for name, hard, soft in (
-            ("NMI", found_labels.nmi, found_labels.soft_nmi),
-            ("ARI", found_labels.ari, found_labels.soft_ari),
-            ("purity", found_labels.purity, found_labels.soft_purity),
+            ("NMI", agreement.nmi, agreement.soft_nmi),
+            ("ARI", agreement.ari, agreement.soft_ari),
+            ("purity", agreement.purity, agreement.soft_purity),
         ):
             rows.append((f"agreement, {name}", f"{hard:.3f}", f"{detail}{soft:.3f}"))
     return rows

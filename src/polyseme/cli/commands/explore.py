@@ -23,7 +23,7 @@ def explore(
     ] = None,
     level: options.Level = None,
     text: Annotated[
-        options.PageText, typer.Option("--text", help="How much of each document's text the page holds.")
+        options.PageText, typer.Option("--text", help="How much of each document's text the page contains.")
     ] = "excerpt",
     samples: Annotated[
         int,
@@ -43,8 +43,8 @@ def explore(
 
     It is one HTML file that needs no server and no network.
 
-    The page holds the word counts of every document, even with --text none. --stability is stored in the run. The page
-    of a finer level, such as --level 40, is explorer_40.html.
+    The page contains the word counts of every document, even with --text none. The run stores the result of
+    --stability. The page of a finer level, such as --level 40, is explorer_40.html.
 
     Examples:
 

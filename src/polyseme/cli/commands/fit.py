@@ -26,7 +26,7 @@ def fit(
     inputs: options.Inputs,
     k: Annotated[
         int | None,
-        typer.Option("-k", min=1, metavar="N", help="Number of topics, by default one that is good to read."),
+        typer.Option("-k", min=1, metavar="N", help="Number of topics, by default chosen for readable topics."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="RUN", help="Folder to write, by default INPUT-run.")
@@ -50,7 +50,7 @@ def fit(
         typer.Option(
             "--labels-from",
             metavar="COLUMN",
-            help="Column with labels: every label gets a topic of its name, and transform predicts labels.",
+            help="Column with labels: every label gets a topic with its name, and transform predicts labels.",
         ),
     ] = None,
     format: options.Format = None,
@@ -85,7 +85,7 @@ def fit(
     ] = None,
     branching: Annotated[
         int | None,
-        typer.Option("--branching", min=2, metavar="N", help="Children of each topic that has any (hierarchical)."),
+        typer.Option("--branching", min=2, metavar="N", help="Children of each topic above the leaves (hierarchical)."),
     ] = None,
     levels: Annotated[
         Literal["auto", "none"] | None,
@@ -100,7 +100,7 @@ def fit(
     duplicates: Annotated[
         Literal["keep", "drop"],
         typer.Option(
-            "--duplicates", help="Count documents that are near-duplicates of others in the fit, or leave them out."
+            "--duplicates", help="Keep documents that are near-duplicates of others in the fit, or leave them out."
         ),
     ] = "keep",
     keep_texts: Annotated[
@@ -109,7 +109,7 @@ def fit(
     page: Annotated[bool, typer.Option("--page/--no-page", help="Write the explorer page.")] = True,
     page_text: Annotated[
         options.PageText,
-        typer.Option("--page-text", help="How much of each document's text the page holds."),
+        typer.Option("--page-text", help="How much of each document's text the page contains."),
     ] = "excerpt",
     shards: Annotated[
         bool | None,
@@ -159,7 +159,7 @@ def fit(
     from polyseme.runs.models import read_seeds
     from polyseme.text.readers.reader import read
 
-    fitted, label = with_labels(model, label, labels_from)
+    model_name, label = with_labels(model, label, labels_from)
     reading = {
         **options.reading(format, text, id, title, label, time, encoding, uncategorized),
         **options.sampling(sample, category, noise, seed),
@@ -168,7 +168,7 @@ def fit(
         reading,
         options.counting(language, phrases, keep_numbers, words, min_df, max_df),
         {
-            "model": fitted, "n_topics": k, "seeds": None if seeds is None else read_seeds(seeds),
+            "model": model_name, "n_topics": k, "seeds": None if seeds is None else read_seeds(seeds),
             "background": background, "depth": depth, "branching": branching, "levels": levels,
             "max_iter": max_iter, "random_state": seed,
         },

@@ -65,7 +65,7 @@ def search(
 ) -> None:
     """Search the documents of a run.
 
-    Each hit shows a part of the text with the words of the query in bold, and the words that explain its score: those
+    Each hit shows a part of the text with the words of the query in bold, and the words that explain its score. Words
     in (parentheses) do not occur in the document but are likely given its topics.
 
     Examples:
@@ -116,7 +116,7 @@ def _snippet(hit: Hit) -> Text:
 
 def _words(hit: Hit) -> Text:
     text = Text(style="not bold dim")
-    for found in hit.words[:WORDS_SHOWN]:
-        word = found.word if found.in_document else f"({found.word})"
-        text.append(f"{word} ", style="not dim green" if found.in_query else "")
+    for score in hit.words[:WORDS_SHOWN]:
+        word = score.word if score.in_document else f"({score.word})"
+        text.append(f"{word} ", style="not dim green" if score.in_query else "")
     return text

@@ -1,4 +1,4 @@
-"""``polyseme select``: compares numbers of topics, how well they predict and how good they are to read."""
+"""``polyseme select``: compares numbers of topics by how well they predict and how good they are to read."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def select(
     """Compare numbers of topics: which predicts best, and which is good to read.
 
     Prints a table of how well each number of topics predicts held-out documents, and how well repeated fits agree about
-    the topics of documents, and writes a plot of both. The number to read is chosen between 5 and 25, whatever -k is.
+    the topics of documents, and writes a plot of both. The number to read is chosen between 5 and 25, regardless of -k.
 
     Examples:
 
@@ -104,17 +104,17 @@ def select(
     if numbers is not None:
         check_n_documents(counts.shape[0], max(numbers))
     with report.stage("Choosing the number of topics") as update:
-        found = select_n_topics(
+        selection = select_n_topics(
             counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
         )
     image = io.BytesIO()
-    plot_selection(found).figure.savefig(image, format=kind, dpi=150)
+    plot_selection(selection).figure.savefig(image, format=kind, dpi=150)
     write_atomically(path, image.getvalue())
     if as_json:
-        print_json({**found.as_dict(), "plot": str(path)})
+        print_json({**selection.as_dict(), "plot": str(path)})
         return
-    screen.print(selection_table(found))
-    screen.print(f"{found.reason}\nPlot: {path}")
+    screen.print(selection_table(selection))
+    screen.print(f"{selection.reason}\nPlot: {path}")
 
 
 def parse_n_topics(text: str | None) -> list[int] | None:
@@ -123,17 +123,17 @@ def parse_n_topics(text: str | None) -> list[int] | None:
 
     if text is None:
         return None
-    found = _RANGE.fullmatch(text.strip())
-    if found is None and not _LIST.fullmatch(text):
+    match = _RANGE.fullmatch(text.strip())
+    if match is None and not _LIST.fullmatch(text):
         raise InputError(f"-k must be a range such as 5:60 or 5:60:5, or numbers such as 5,10,20, got {text!r}.")
-    if found is None:
+    if match is None:
         numbers = [int(part) for part in text.split(",")]
-    elif found[3] is None:
-        return spread_values(int(found[1]), int(found[2]))
-    elif int(found[3]) == 0:
+    elif match[3] is None:
+        return spread_values(int(match[1]), int(match[2]))
+    elif int(match[3]) == 0:
         raise InputError("The step of -k must be at least 1.")
     else:
-        steps = range(int(found[1]), int(found[2]) + 1, int(found[3]))
+        steps = range(int(match[1]), int(match[2]) + 1, int(match[3]))
         if len(steps) > _MAX_NUMBERS:
             raise InputError(f"-k {text} contains {len(steps):,} numbers: choose a larger step, or leave the step out.")
         numbers = list(steps)
@@ -148,22 +148,22 @@ def default_plot(inputs: list[str]) -> Path:
     return Path(f"{name.split('.')[0] or 'polyseme'}-topics.png")
 
 
-def selection_table(found: Selection) -> Table:
-    """Return a table with a row for each number of topics and the chosen ones marked.
+def selection_table(selection: Selection) -> Table:
+    """Return a table with a row for each number of topics and the chosen numbers marked.
 
-    `behind` is the difference to the best number in nats per token. A number that was tried for one of the two
-    questions only has no figures for the other one. The other columns of `Selection.table` are in the JSON output.
+    `behind` is the difference from the best number in nats per token. A number that was tried only for reading or only
+    for prediction has no figures for the other purpose. The other columns of `Selection.table` are in the JSON output.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("topics", "agreement", "perplexity", "±", "behind", "±", "npmi"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    chosen = {"read": found.chosen_to_read, "predict": found.chosen_to_predict}
+    chosen = {"read": selection.chosen_to_read, "predict": selection.chosen_to_predict}
 
     def shown(value: float, form: str) -> str:
         return "-" if value != value else f"{value:{form}}"
 
-    for row in found.rows:
+    for row in selection.rows:
         purposes = " and ".join(purpose for purpose, number in chosen.items() if number == row.n_topics)
         table.add_row(
             f"{'> ' if purposes else ''}{row.n_topics}", shown(row.agreement, ".2f"), shown(row.perplexity, ".1f"),

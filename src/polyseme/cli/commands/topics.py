@@ -33,8 +33,8 @@ def topics(
     """Show the topics of a run.
 
     Each topic has its weight, fit, coherence (NPMI), words and most typical documents, and below it the topics of the
-    next finer level that belong to it. --level shows the topics of another level, those of one parent together.
-    --prompt prints a text to paste into a chat; save the answer, and polyseme edit letters-run --names ANSWER reads it.
+    next finer level that belong to it. --level shows the topics of another level, grouped by parent. --prompt prints a
+    text to paste into a chat; save the answer to a file, which polyseme edit letters-run --names FILE reads.
 
     Examples:
 

@@ -46,8 +46,8 @@ def transform(
     The run does not change. Columns of the table: id, title, label, time, source, tokens (number of words that the run
     knows), topic (the main topic), name, share (its weight), reason, and the weight of each topic under its number and
     name. A short text gets weights near those of the mean document. A text without any known word has empty cells, and
-    the column reason says why. A run with topics tied to labels
-    (--labels-from) adds predicted (the label) and probability.
+    the column reason says why. A run with topics tied to labels (--labels-from) adds predicted (the label) and
+    probability.
 
     Examples:
 

@@ -12,7 +12,7 @@ from polyseme.cli.console import Console, exit_if_interrupted, screen_reporter
 from polyseme.progress import pluralize
 
 _UNKNOWN_SHARE = 0.1
-"""Share of the new documents without a known word from which a new fit is recommended."""
+"""A new fit is recommended if a larger share of the new documents has no known word."""
 
 
 def update(
@@ -36,8 +36,8 @@ def update(
     """Add documents to a run.
 
     Their topic weights are computed with the topics of the run. The vocabulary does not change: words that the run does
-    not contain are not counted. Documents that are already in the run (same id in the same file) are left out. Names
-    of topics and removed words stay as they are.
+    not contain are not counted. Documents that are already in the run (same id in the same file) are skipped. Names of
+    topics and removed words stay as they are.
 
     Examples:
 
@@ -55,7 +55,7 @@ def update(
     done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern)
     screen = Console()
     if not done.n_added:
-        screen.print("All of these documents are in the run already: nothing is changed.")
+        screen.print("All of these documents are already in the run: nothing has changed.")
     elif not quiet:
         screen.print(f"{pluralize(done.n_added, 'document')} added; {done.n_read - done.n_added:,} already in the run.")
         screen.print(
@@ -64,5 +64,5 @@ def update(
         )
         if done.without_words > _UNKNOWN_SHARE * done.n_added:
             without = pluralize(done.without_words, "new document")
-            screen.print(f"{without} without any word of the run: polyseme fit learns new words.")
+            screen.print(f"{without} without any word of the run: a new polyseme fit learns their words.")
     exit_if_interrupted(done.interrupted)
