@@ -179,5 +179,5 @@ def test_measures_must_be_known(folder: Path) -> None:
     opened = open_run(folder / "run")
     with pytest.raises(ValueError, match="measures must be among umass, uci, npmi, c_v, got 'cv'"):
         evaluate(opened.model, opened.counts, measures=["cv"])
-    with pytest.raises(ValueError, match="labels must be one for each of the 60 documents, got 1"):
+    with pytest.raises(ValueError, match="labels must have one entry for each of the 60 documents, got 1"):
         evaluate(opened.model, opened.counts, ["fruit"])

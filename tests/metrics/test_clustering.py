@@ -103,7 +103,7 @@ def test_labels_may_have_any_type():
 
 def test_labels_of_the_wrong_length_raise():
     theta, labels = weights_and_labels(10)
-    with pytest.raises(InputError, match=r"labels must be one for each of the 200 documents, got 199\."):
+    with pytest.raises(InputError, match=r"labels must have one entry for each of the 200 documents, got 199\."):
         label_agreement(theta, labels[1:])
     with pytest.raises(InputError, match="got the string 'sport'"):
         label_agreement(theta, "sport")

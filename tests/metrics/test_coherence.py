@@ -252,8 +252,8 @@ def test_words_in_all_documents_are_together_by_chance():
     [
         (([[0, 1]], np.ones((2, 2)), "cv"), {}, "measure must be one of umass, uci, npmi, c_v, got 'cv'."),
         (([[0, 2]], np.ones((2, 2))), {}, "topic_words must be at least 0 and below the reference's 2 words."),
-        (([[0.5, 1.0]], np.ones((2, 2))), {}, "topic_words must be an array of column numbers, topics x n"),
-        (([0, 1], np.ones((2, 2))), {}, "topic_words must be an array of column numbers, topics x n"),
+        (([[0.5, 1.0]], np.ones((2, 2))), {}, "topic_words must be an array of column indices, topics x n"),
+        (([0, 1], np.ones((2, 2))), {}, "topic_words must be an array of column indices, topics x n"),
         (([[0, 1]], np.ones((2, 2))), {"window": 5}, "window: counts have no word order."),
         (([[0, 1]], sequences([[0, 1]])), {"window": 0}, "window must be at least 1 token, got 0."),
     ],
@@ -271,9 +271,9 @@ def test_texts_that_are_strings_raise():
 @pytest.mark.parametrize(
     ("tokens", "indptr", "sentence"),
     [
-        ([0, -2], [0, 2], "tokens must be a row of column numbers"),
-        ([0.5, 1.0], [0, 2], "tokens must be a row of column numbers"),
-        ([[0, 1]], [0, 2], "tokens must be a row of column numbers"),
+        ([0, -2], [0, 2], "tokens must be a one-dimensional array of column indices"),
+        ([0.5, 1.0], [0, 2], "tokens must be a one-dimensional array of column indices"),
+        ([[0, 1]], [0, 2], "tokens must be a one-dimensional array of column indices"),
         ([0, 1], [0, 3], "indptr must increase from 0 to the number of tokens, 2"),
         ([0, 1], [1, 2], "indptr must increase from 0 to the number of tokens, 2"),
         ([0, 1], [0, 2, 1, 2], "indptr must increase from 0 to the number of tokens, 2"),

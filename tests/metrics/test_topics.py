@@ -333,7 +333,7 @@ def test_distinctive_words_are_defined_for_every_case():
         np.testing.assert_allclose(scores, distinctive_words(X[2:4], ["a", "b"])[1])
         assert np.isfinite(distinctive_words(np.eye(2), ["a", "b"])[1]).all()
         assert np.isfinite(distinctive_words(np.ones((4, 1)), ["a", "b", "a", "b"])[1]).all()
-    with pytest.raises(InputError, match="labels must be one for each of the 6 documents, got 3"):
+    with pytest.raises(InputError, match="labels must have one entry for each of the 6 documents, got 3"):
         distinctive_words(X, ["a", "b", "c"])
     with pytest.raises(InputError, match="prior must be above 0, got 0"):
         distinctive_words(X, list("aabbcc"), prior=0)

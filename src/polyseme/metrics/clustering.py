@@ -23,7 +23,7 @@ class Agreement:
     nmi : float
         Mutual information divided by the mean of the two entropies: 0 for no agreement, 1 for equal partitions.
     ari : float
-        Adjusted Rand index, from pairs of documents that both partitions join: 0 by chance, 1 for equal partitions.
+        Adjusted Rand index, from pairs of documents that both partitions join: 0 for chance, 1 for equal partitions.
     purity : float
         Share of documents that have the most frequent label of their topic. It increases with the number of topics.
     soft_nmi : float
@@ -33,9 +33,9 @@ class Agreement:
     soft_purity : float
         `purity` with soft assignments.
     n_documents : int
-        Number of documents with a label; the others are ignored.
+        Number of documents with a label; other documents are ignored.
     n_labels : int
-        Number of different labels.
+        Number of distinct labels.
     """
 
     nmi: float
@@ -85,7 +85,7 @@ def label_agreement(doc_topic: Array, labels: Any) -> Agreement:
 
 
 def hard_labels(doc_topic: Array) -> Array:
-    """Return the topic with the largest P(z|d) of each document; of equal weights the first.
+    """Return the topic with the largest P(z|d) of each document; the first one if weights are equal.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def hard_labels(doc_topic: Array) -> Array:
     Returns
     -------
     array of shape (n_documents,)
-        Numbers of the topics.
+        Indices of the topics.
 
     References
     ----------
@@ -105,36 +105,36 @@ def hard_labels(doc_topic: Array) -> Array:
 
 
 def label_numbers(labels: Any, n_documents: int) -> tuple[list[Any], Array]:
-    """Return the sorted labels and the number of the label of each document; -1 for a missing label (None, NaN or "").
+    """Return the sorted labels and the index of the label of each document; -1 for a missing label (None, NaN or "").
 
-    Raises InputError unless there is one label for each of `n_documents` documents.
+    Raise InputError unless there is one label for each of `n_documents` documents.
     """
     if isinstance(labels, str):
         raise InputError(f"labels must be a sequence with one label for each document, got the string {labels!r}.")
     values = list(labels)
     if len(values) != n_documents:
-        raise InputError(f"labels must be one for each of the {n_documents} documents, got {len(values)}.")
+        raise InputError(f"labels must have one entry for each of the {n_documents} documents, got {len(values)}.")
     missing = [value is None or value == "" or value != value for value in values]
     present = {value for value, is_missing in zip(values, missing, strict=True) if not is_missing}
     try:
         names = sorted(present)
     except TypeError:
         names = sorted(present, key=lambda value: (type(value).__name__, str(value)))
-    place = {name: number for number, name in enumerate(names)}
-    numbers = (-1 if is_missing else place[value] for value, is_missing in zip(values, missing, strict=True))
+    index = {name: i for i, name in enumerate(names)}
+    numbers = (-1 if is_missing else index[value] for value, is_missing in zip(values, missing, strict=True))
     return names, np.fromiter(numbers, dtype=np.int64, count=len(values))
 
 
 def _table(numbers: Array, n_labels: int, weights: Floats) -> Floats:
-    """Return a contingency table (labels x topics), the documents of each label by the weights of their topics."""
-    has = sp.csr_array((np.ones(len(numbers)), (numbers, np.arange(len(numbers)))), (n_labels, len(numbers)))
-    return np.asarray(has @ weights)
+    """Return the contingency table (labels x topics): the topic weights, summed over the documents of each label."""
+    membership = sp.csr_array((np.ones(len(numbers)), (numbers, np.arange(len(numbers)))), (n_labels, len(numbers)))
+    return np.asarray(membership @ weights)
 
 
 def normalized_mutual_information(table: Floats) -> float:
     """Return the mutual information of a table (labels x topics) divided by the mean of the two entropies.
 
-    The value is 1 if neither side divides the documents, and 0 if only one does.
+    The value is 1 if neither labels nor topics divide the documents, and 0 if only one of them does.
     """
     total = table.sum()
     if total <= 0:
@@ -156,14 +156,15 @@ def _entropy(p: Floats) -> float:
 def _adjusted_rand(table: Floats, weights: Floats) -> float:
     """Return (E[pairs joined by both] - chance) / (mean pairs joined by either - chance).
 
-    Pairs consist of different documents, whose topics are drawn independently from their weights (one-hot: certain).
+    Pairs consist of different documents, whose topics are drawn independently from their weights. One-hot weights give
+    the usual index.
     """
     n = len(weights)
     pairs = n * (n - 1) / 2
-    own = float(np.square(weights).sum())
-    both = (float(np.square(table).sum()) - own) / 2
+    squares = float(np.square(weights).sum())
+    both = (float(np.square(table).sum()) - squares) / 2
     by_label = (float(np.square(table.sum(axis=1)).sum()) - n) / 2
-    by_topic = (float(np.square(weights.sum(axis=0)).sum()) - own) / 2
+    by_topic = (float(np.square(weights.sum(axis=0)).sum()) - squares) / 2
     if pairs == 0 or (both == by_label == by_topic):
         return 1.0
     chance = by_label * by_topic / pairs

@@ -7,11 +7,12 @@ windows (or documents) of the reference that contain word i, or both words, and 
 |---|---|
 | "umass" | mean over i > j of log((P(i,j) + e) / P(j)), at most about 0; words in order, most probable first |
 | "uci" | mean over pairs of the PMI, log((P(i,j) + e) / (P(i) P(j))) |
-| "npmi" | mean over pairs of PMI / -log(P(i,j) + e): -1 for never together, 0 for chance, at most 1 |
-| "c_v" | mean over words of the cosine between the word's NPMIs with all words of the topic, and their sum over words |
+| "npmi" | mean over pairs of PMI / -log(P(i,j) + e): -1 if never together, 0 for chance, at most 1 |
+| "c_v" | mean over words i of the cosine of v_i and sum_j v_j, where v_i are the NPMIs of i with the topic's words |
 
-Every case has a value. The pairs of a word that is not in the reference count 0 (in UMass those that are conditioned on
-it). Words that occur in all windows are together by chance, 0. A topic with fewer than two words has coherence 0.
+The measures are always defined. Pairs with a word that is not in the reference count as 0 (in UMass only the pairs that
+are conditioned on this word). Words that occur in all windows occur together by chance, which counts as 0. A topic with
+fewer than two words has coherence 0.
 
 Röder, M., Both, A., and Hinneburg, A. (2015). Exploring the space of topic coherence measures. WSDM.
 """
@@ -80,7 +81,8 @@ def coherence(
     measure : {"umass", "uci", "npmi", "c_v"}, default="npmi"
         The measure. See the table in `polyseme.metrics.coherence`.
     window : int, default=None
-        Tokens in a window, for texts only. None: 10 for "uci" and "npmi", 110 for "c_v", whole documents for "umass".
+        Tokens in a window, only for texts. None uses 10 for "uci" and "npmi", 110 for "c_v", and whole documents for
+        "umass".
 
     Returns
     -------
@@ -95,24 +97,24 @@ def coherence(
         raise InputError(f"measure must be one of {', '.join(WINDOWS)}, got {measure!r}.")
     if not isinstance(reference, TokenSequences):
         if window is not None:
-            raise InputError("window: counts have no word order. Give TokenSequences as reference, or omit window.")
+            raise InputError("window: counts have no word order. Pass TokenSequences as reference, or omit window.")
         return coherence_of(cooccurrence_in_documents(topic_words, reference), measure)
     window = WINDOWS[measure] if window is None else window
     if window is not None:
         return coherence_of(cooccurrence_in_windows(topic_words, reference, window), measure)
     longest = int(np.diff(reference.indptr).max(initial=1))
-    whole = cooccurrence_in_windows(topic_words, reference, longest)
-    return coherence_of(Cooccurrence(whole.together, whole.n_windows, "documents", None), measure)
+    counted = cooccurrence_in_windows(topic_words, reference, longest)
+    return coherence_of(Cooccurrence(counted.together, counted.n_windows, "documents", None), measure)
 
 
 @dataclass(frozen=True)
 class TokenSequences:
-    """Texts as sequences of column numbers, one text after the other.
+    """Texts as sequences of column indices, one text after the other.
 
     Parameters
     ----------
     tokens : array of int of shape (n_tokens,)
-        Columns of the words; -1 for a word outside the vocabulary, which still takes a place in a window.
+        Columns of the words; -1 for a word outside the vocabulary, which still counts as a token of a window.
     indptr : array of int of shape (n_texts + 1,)
         Text d is tokens[indptr[d]:indptr[d + 1]].
     """
@@ -123,7 +125,9 @@ class TokenSequences:
     def __post_init__(self) -> None:
         tokens, indptr = np.asarray(self.tokens), np.asarray(self.indptr)
         if tokens.ndim != 1 or (tokens.size and (tokens.dtype.kind not in "iu" or tokens.min() < -1)):
-            raise InputError("tokens must be a row of column numbers, -1 for words outside the vocabulary.")
+            raise InputError(
+                "tokens must be a one-dimensional array of column indices, -1 for words outside the vocabulary."
+            )
         if (
             indptr.ndim != 1
             or indptr.size < 1
@@ -135,7 +139,7 @@ class TokenSequences:
 
 
 def token_sequences(texts: Iterable[Sequence[str]], vocabulary: Sequence[str]) -> TokenSequences:
-    """Return texts as sequences of column numbers.
+    """Convert texts to sequences of column indices.
 
     Parameters
     ----------
@@ -149,14 +153,14 @@ def token_sequences(texts: Iterable[Sequence[str]], vocabulary: Sequence[str]) -
     TokenSequences
         The columns of the words, -1 for words outside the vocabulary.
     """
-    column = {word: number for number, word in enumerate(vocabulary)}
+    columns = {word: column for column, word in enumerate(vocabulary)}
     lists = list(texts)
     if any(isinstance(text, str) for text in lists):
         raise InputError("Each text must be a list of words, not a string: split it first.")
     indptr = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in lists], out=indptr[1:])
-    numbers = map(column.get, chain.from_iterable(lists), repeat(-1))
-    return TokenSequences(np.fromiter(numbers, dtype=np.int32, count=int(indptr[-1])), indptr)
+    tokens = map(columns.get, chain.from_iterable(lists), repeat(-1))
+    return TokenSequences(np.fromiter(tokens, dtype=np.int32, count=int(indptr[-1])), indptr)
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,7 @@ class Cooccurrence:
     Attributes
     ----------
     together : array of shape (K, n, n)
-        Windows with both words; on the diagonal, with the word.
+        Number of windows with both words; on the diagonal, with the word.
     n_windows : int
         Number of windows in the reference.
     reference : str
@@ -182,7 +186,7 @@ class Cooccurrence:
 
 
 def coherence_of(counted: Cooccurrence, measure: str = "npmi") -> CoherenceReport:
-    """Return the coherence from cooccurrences that were counted before."""
+    """Return the coherence for cooccurrences that are already counted."""
     if measure not in WINDOWS:
         raise InputError(f"measure must be one of {', '.join(WINDOWS)}, got {measure!r}.")
     n_topics, n_words = counted.together.shape[:2]
@@ -211,9 +215,9 @@ def cooccurrence_in_documents(topic_words: Array, counts: Any) -> Cooccurrence:
     rows_at_once = max(64, _BLOCK_FLAGS // max(1, words.size))
     for start in range(0, X.shape[0] if words.size else 0, rows_at_once):
         bits = _presence(X[start : start + rows_at_once], words)
-        for topic, numbers in enumerate(places):
-            own = bits[numbers]
-            together[topic] += _bits_set(own[:, np.newaxis] & own).sum(axis=2, dtype=np.int64)
+        for topic, rows in enumerate(places):
+            of_topic = bits[rows]
+            together[topic] += _bits_set(of_topic[:, np.newaxis] & of_topic).sum(axis=2, dtype=np.int64)
     return Cooccurrence(together, int(X.shape[0]), "documents", None)
 
 
@@ -221,7 +225,7 @@ def cooccurrence_in_windows(topic_words: Array, texts: TokenSequences, window: i
     """Count cooccurrences in windows of `window` tokens that move by one token; a shorter text is one window.
 
     A word is in an interval of windows around each of its tokens. The ends of these intervals divide a text into pieces
-    in which all windows have the same words; the lengths of the pieces are counted.
+    in which all windows have the same words; the lengths of the pieces are summed.
     """
     if window < 1:
         raise InputError(f"window must be at least 1 token, got {window}.")
@@ -234,32 +238,32 @@ def cooccurrence_in_windows(topic_words: Array, texts: TokenSequences, window: i
 
     table = np.full(max(tokens.max(initial=0), words.max(initial=0)) + 2, -1, dtype=np.int64)
     table[words] = np.arange(words.size)
-    number = table[tokens]  # -1, a word outside the vocabulary, indexes the last entry, which is -1
-    at = np.flatnonzero(number >= 0)
-    at = at[np.argsort(number[at], kind="stable")]
-    word = number[at]
-    text = np.searchsorted(indptr, at, side="right") - 1
-    place = at - indptr[text]
+    index = table[tokens]  # -1, a word outside the vocabulary, indexes the last entry, which is -1
+    positions = np.flatnonzero(index >= 0)
+    positions = positions[np.argsort(index[positions], kind="stable")]
+    word = index[positions]
+    text = np.searchsorted(indptr, positions, side="right") - 1
+    place = positions - indptr[text]
     first = before[text] + np.maximum(0, place - window + 1)
     last = before[text] + np.minimum(place, windows[text] - 1)
-    again = np.flatnonzero(word[1:] == word[:-1]) + 1
-    first[again] = np.maximum(first[again], last[again - 1] + 1)
+    repeated = np.flatnonzero(word[1:] == word[:-1]) + 1
+    first[repeated] = np.maximum(first[repeated], last[repeated - 1] + 1)
     nonempty = first <= last
     first, end = first[nonempty], last[nonempty] + 1
     bounds = np.searchsorted(word[nonempty], np.arange(words.size + 1))
 
     together = np.zeros((*topic_words.shape, topic_words.shape[1]))
-    for topic, numbers in enumerate(places.reshape(topic_words.shape)):
-        parts = [slice(bounds[n], bounds[n + 1]) for n in numbers]
+    for topic, rows in enumerate(places.reshape(topic_words.shape)):
+        parts = [slice(bounds[row], bounds[row + 1]) for row in rows]
         together[topic] = _shared_lengths([first[part] for part in parts], [end[part] for part in parts])
     return Cooccurrence(together, int(before[-1]), "windows", window)
 
 
 def checked_topic_words(topic_words: Any, n_words: int | None) -> Array:
-    """Return topic_words as a checked array (topics x n) of column numbers, below `n_words` if it is given."""
+    """Return topic_words as a checked array (topics x n) of column indices, below `n_words` if it is given."""
     topic_words = np.asarray(topic_words)
     if topic_words.ndim != 2 or (topic_words.size and topic_words.dtype.kind not in "iu"):
-        raise InputError("topic_words must be an array of column numbers, topics x n, such as the result of top_words.")
+        raise InputError("topic_words must be an array of column indices, topics x n, such as the result of top_words.")
     topic_words = topic_words.astype(np.int64)
     if topic_words.size and (topic_words.min() < 0 or (n_words is not None and topic_words.max() >= n_words)):
         limit = "" if n_words is None else f" and below the reference's {n_words} words"
@@ -284,14 +288,14 @@ def _npmi(P: Floats, p: Floats) -> Floats:
 
 
 def _indirect_cosine(npmi: Floats) -> Floats:
-    whole = npmi.sum(axis=1)
-    lengths = np.linalg.norm(npmi, axis=2) * np.linalg.norm(whole, axis=1)[:, np.newaxis]
-    products = np.einsum("kij,kj->ki", npmi, whole)
+    total = npmi.sum(axis=1)
+    lengths = np.linalg.norm(npmi, axis=2) * np.linalg.norm(total, axis=1)[:, np.newaxis]
+    products = np.einsum("kij,kj->ki", npmi, total)
     return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).mean(axis=1)
 
 
 def _presence(X: sp.csr_array, words: Array) -> Array:
-    """Return words x documents / 64, with one bit per document that is set if the document has the word."""
+    """Return an array (words x documents / 64) with one bit per document, which is set if it contains the word."""
     part = X[:, words]
     flags = np.zeros((words.size, -(-X.shape[0] // 64) * 64), dtype=bool)
     document = np.repeat(np.arange(X.shape[0]), np.diff(part.indptr))
@@ -300,7 +304,7 @@ def _presence(X: sp.csr_array, words: Array) -> Array:
 
 
 def _bits_by_table(numbers: Array) -> Array:
-    """Return the number of bits that are set in each number."""
+    """Return the number of bits that are set in each integer."""
     by_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).sum(axis=1, dtype=np.uint8)
     return by_byte[numbers[..., np.newaxis].view(np.uint8)].sum(axis=-1, dtype=np.uint8)
 
@@ -309,7 +313,7 @@ _bits_set = getattr(np, "bitwise_count", _bits_by_table)  # NumPy 1 has no bitwi
 
 
 def _shared_lengths(firsts: list[Array], ends: list[Array]) -> Floats:
-    """Return n x n lengths of the overlaps of intervals of word i and word j. Intervals of one word do not overlap."""
+    """Return the total overlap of the intervals of words i and j (n x n). Intervals of one word do not overlap."""
     n_words = len(firsts)
     if n_words == 0:
         return np.zeros((0, 0))

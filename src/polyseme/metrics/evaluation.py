@@ -1,9 +1,9 @@
 """Evaluation of a model: its perplexities, and all measures at once.
 
-A perplexity is exp of minus the mean log-probability of a token (natural logarithm), and is given with that of the
+A perplexity is exp of minus the mean log-probability of a token (natural logarithm), and is reported with that of the
 unigram. There are three kinds: training (of the documents that a model was fitted to), folded in (of documents whose
-weights were estimated from all their words) and completion (of the half of each document that its weights were not
-estimated from).
+weights were estimated from all their words) and completion (of one half of each document, with weights estimated from
+the other half).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PerplexityReport:
     tokens : float
         Number of scored tokens.
     unseen_tokens : float
-        Number of tokens of words that the training documents do not have. They are scored only if they are given a
+        Number of tokens of words that the training documents do not contain. They are scored only if they are given a
         probability.
     smoothed_share : float
         Share of the scored tokens that get more probability from the smoothing than from the topics.
@@ -102,8 +102,8 @@ def score_tokens(
 ) -> PerplexityReport:
     """Return the perplexity of counts under (1 - smoothing) p + smoothing unigram, with one p per non-zero.
 
-    Words with unigram probability zero are unseen. They are not scored, or get the probability `unseen` each, which is
-    subtracted from all other words in proportion.
+    Words with unigram probability zero are unseen. If `unseen` is None, they are not scored. Otherwise each of them has
+    the probability `unseen`, and the probabilities of all other words are reduced in proportion.
     """
     x = counts.values.astype(np.float64)
     base = unigram[counts.indices]
@@ -150,7 +150,7 @@ class Evaluation:
     coherence : dict of str to CoherenceReport
         Coherence by measure.
     diversity : float
-        Share of different words among the words shown.
+        Share of distinct words among the words shown.
     redundancy : Redundancy
         Words that topics share with another topic.
     exclusivity : array of shape (K,)
@@ -225,7 +225,7 @@ class Evaluation:
                     "exclusivity": float(self.exclusivity[topic]),
                     "redundancy": float(self.redundancy.topics[topic]),
                     "twin": int(self.redundancy.twins[topic]) if self.redundancy.twins[topic] >= 0 else None,
-                    "coherence": {measure: float(found.topics[topic]) for measure, found in self.coherence.items()},
+                    "coherence": {measure: float(report.topics[topic]) for measure, report in self.coherence.items()},
                 }
                 for topic in range(len(self.topic_weights))
             ],
@@ -260,7 +260,7 @@ def evaluate(
     smoothing : float, default=0.01
         Weight of the unigram in the completion perplexity.
     texts : TokenSequences, default=None
-        Reference of the coherence with the usual windows (see `Vectorizer.sequences`). None: the documents of X.
+        Reference of the coherence with the usual windows (see `Vectorizer.sequences`). None uses the documents of X.
     step : callable, default=None
         Called with the name of each part before it is computed.
 

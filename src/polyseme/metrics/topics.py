@@ -124,7 +124,7 @@ def effective_topics(doc_topic: Array) -> Floats:
 
 
 def topic_diversity(topic_words: Array) -> float:
-    """Return the share of different words among the top words of all topics.
+    """Return the share of distinct words among the top words of all topics.
 
     Parameters
     ----------
@@ -150,9 +150,9 @@ class Redundancy(NamedTuple):
     Attributes
     ----------
     topics : array of shape (K,)
-        Largest share of the top words of each topic that one other topic has among its own; 0 for a single topic.
+        Largest share of the top words of each topic that are also top words of one other topic; 0 for a single topic.
     twins : array of int of shape (K,)
-        That other topic; -1 for none.
+        This other topic; -1 if there is none.
     """
 
     topics: Floats
@@ -178,13 +178,13 @@ def topic_redundancy(topic_words: Array) -> Redundancy:
         return Redundancy(np.zeros(n_topics), np.full(n_topics, -1))
     words, columns = np.unique(topic_words, return_inverse=True)
     rows = np.repeat(np.arange(n_topics), n_words)
-    has = sp.csr_array((np.ones(rows.size), (rows, columns.ravel())), shape=(n_topics, words.size))
-    has.data[:] = 1
-    shared = (has @ has.T).toarray()
-    own = np.diag(shared).copy()
+    contains = sp.csr_array((np.ones(rows.size), (rows, columns.ravel())), shape=(n_topics, words.size))
+    contains.data[:] = 1
+    shared = (contains @ contains.T).toarray()
+    n_distinct = np.diag(shared).copy()
     np.fill_diagonal(shared, -1)
     twins = shared.argmax(axis=1)
-    share = shared[np.arange(n_topics), twins] / own
+    share = shared[np.arange(n_topics), twins] / n_distinct
     return Redundancy(np.asarray(share), np.where(share > 0, twins, -1))
 
 
@@ -277,9 +277,9 @@ def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoot
     Parameters
     ----------
     rows : array-like or sparse matrix of shape (n_rows, n_columns)
-        Non-negative numbers. Rows are scaled to sum to one; a row of zeros counts as uniform.
+        Non-negative numbers. Rows are scaled to sum to one; a row of zeros becomes uniform.
     others : array-like or sparse matrix of shape (n_others, n_columns), default=None
-        Other rows. None: distances of all pairs of `rows`.
+        Other rows. None computes the distances between all pairs of `rows`.
     metric : {"hellinger", "cosine", "symmetric-kl"}, default="hellinger"
         The distance.
     smoothing : float, default=1e-3
@@ -315,7 +315,7 @@ def _distributions(rows: Any) -> Any:
     if not sp.issparse(rows):
         values = np.asarray(rows, dtype=np.float64)
         if values.ndim != 2:
-            raise InputError(f"Distances are between the rows of a matrix, got {values.ndim} dimensions.")
+            raise InputError(f"Distances need the rows of a matrix, got {values.ndim} dimensions.")
         _check_nonnegative(values)
         empty = values.sum(axis=1) == 0
         return normalize_rows(np.where(empty[:, np.newaxis], 1.0, values))
@@ -333,17 +333,17 @@ def _distributions(rows: Any) -> Any:
 
 def _check_nonnegative(values: Array) -> None:
     if not np.isfinite(values).all() or (values < 0).any():
-        raise InputError("Distances are between distributions: all numbers must be finite and non-negative.")
+        raise InputError("Distances need distributions: all numbers must be finite and non-negative.")
 
 
 def _products(P: Any, Q: Any) -> Floats:
-    """Return P Q' as a dense array."""
+    """Return the product of P and the transpose of Q as a dense array."""
     product = P @ Q.T
     return np.asarray(product.toarray() if sp.issparse(product) else product)
 
 
 def _map(P: Any, function: Any) -> Any:
-    """Apply a function with f(0) = 0 to every number."""
+    """Apply a function with f(0) = 0 to every entry."""
     if not sp.issparse(P):
         return function(P)
     return sp.csr_array((function(P.data), P.indices, P.indptr), P.shape)
@@ -373,12 +373,12 @@ def _symmetric_kl(P: Any, Q: Any, smoothing: float) -> Floats:
         """sum r log q without the constant log(s), which cancels."""
         return np.asarray(weight * _products(R, L) + base * np.asarray(L.sum(axis=1)).ravel())
 
-    def own(R: Any, L: Any) -> Floats:
+    def with_itself(R: Any, L: Any) -> Floats:
         products = R.multiply(L) if sp.issparse(R) else R * L
         return np.asarray(weight * np.asarray(products.sum(axis=1)).ravel() + base * np.asarray(L.sum(axis=1)).ravel())
 
     LP, LQ = logs(P), logs(Q)
-    result = own(P, LP)[:, np.newaxis] + own(Q, LQ) - cross(P, LQ) - cross(Q, LP).T
+    result = with_itself(P, LP)[:, np.newaxis] + with_itself(Q, LQ) - cross(P, LQ) - cross(Q, LP).T
     result = np.maximum(result, 0.0)
     if smoothing == 0:
         in_p, in_q = _map(P, np.sign), _map(Q, np.sign)
@@ -391,10 +391,10 @@ def _symmetric_kl(P: Any, Q: Any, smoothing: float) -> Floats:
 
 
 def classical_scaling(distances: Floats) -> Floats:
-    """Return places in the plane (K x 2) with nearly these distances, by classical multidimensional scaling.
+    """Return points in the plane (K x 2) with nearly these distances, by classical multidimensional scaling.
 
-    They are the leading eigenvectors of -J D^2 J / 2 with J = I - 1/K, times the square roots of the eigenvalues. The
-    coordinate of each axis with the largest absolute value is positive.
+    The coordinates are the leading eigenvectors of -J D^2 J / 2 with J = I - 1/K, times the square roots of the
+    eigenvalues. The coordinate of each axis with the largest absolute value is positive.
 
     Torgerson, W. S. (1952). Multidimensional scaling: I. Theory and method. Psychometrika 17, 401-419.
     """
@@ -402,13 +402,13 @@ def classical_scaling(distances: Floats) -> Floats:
     squares = distances**2
     centered = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
     values, vectors = np.linalg.eigh(-centered / 2)
-    places = np.zeros((K, 2))
+    points = np.zeros((K, 2))
     for axis in range(min(2, K)):
         value, vector = values[-1 - axis], vectors[:, -1 - axis]
         if value > 1e-12:
             sign = np.sign(vector[np.argmax(np.abs(vector))])
-            places[:, axis] = sign * vector * np.sqrt(value)
-    return places
+            points[:, axis] = sign * vector * np.sqrt(value)
+    return points
 
 
 def align(topics: Array, others: Array) -> tuple[Array, Floats]:
@@ -451,7 +451,7 @@ class Stability:
     runs : array of shape (n_runs, K)
         1 - distance in every run; 0 for a topic without a partner.
     partners : array of int of shape (n_runs, K)
-        Number of the partner in every run; -1 for none.
+        Index of the partner in every run; -1 if there is none.
     """
 
     topics: Floats
@@ -466,14 +466,14 @@ class Stability:
 
 
 def stability(topic_word: Array, runs: Iterable[Array], *, n_words: int = 10) -> Stability:
-    """Return how well topics are found again in other runs.
+    """Return how similar topics are to the matching topics of other runs.
 
     Parameters
     ----------
     topic_word : array-like of shape (K, n_words)
         P(w|z).
     runs : iterable of arrays of shape (n_topics, n_words)
-        Topics of other runs. With fewer topics than K, the topics that are left without a partner score zero.
+        Topics of other runs. If a run has fewer than K topics, topics without a partner score zero.
     n_words : int, default=10
         Number of top words that are compared.
 
@@ -489,16 +489,16 @@ def stability(topic_word: Array, runs: Iterable[Array], *, n_words: int = 10) ->
     if any(run.ndim != 2 or run.shape[1] != topics.shape[1] for run in others):
         raise InputError(f"Every run must have topics over the same {topics.shape[1]} words.")
     n_words = min(n_words, topics.shape[1])
-    own = top_words(topics, n_words)
-    found, partners, words = [], [], []
+    top = top_words(topics, n_words)
+    similarities, partners, words = [], [], []
     for run in others:
         partner, distance = align(topics, run)
-        theirs = top_words(run, n_words)[partner]
-        same = (own[:, :, np.newaxis] == theirs[:, np.newaxis, :]).any(axis=2).mean(axis=1)
-        found.append(np.maximum(1.0 - distance, 0.0))
+        partner_top = top_words(run, n_words)[partner]
+        same = (top[:, :, np.newaxis] == partner_top[:, np.newaxis, :]).any(axis=2).mean(axis=1)
+        similarities.append(np.maximum(1.0 - distance, 0.0))
         partners.append(partner)
         words.append(np.where(partner >= 0, same, 0.0))
-    return Stability(np.mean(found, axis=0), np.mean(words, axis=0), np.array(found), np.array(partners))
+    return Stability(np.mean(similarities, axis=0), np.mean(words, axis=0), np.array(similarities), np.array(partners))
 
 
 def bootstrap_stability(
@@ -510,11 +510,11 @@ def bootstrap_stability(
     n_words: int = 10,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Stability:
-    """Return how well the topics of a fitted model are found again in bootstrap samples of the documents.
+    """Return how similar the topics of a fitted model are to those of fits on bootstrap samples of the documents.
 
-    Each sample draws as many documents with replacement, and a clone of the model is fitted to it from its own start.
-    The value depends on how similar topics are anyway: with topics that resemble the whole corpus, even noise can reach
-    0.7.
+    Each sample has as many documents as X, drawn with replacement, and a clone of the model is fitted to it from its
+    own start. The value also depends on how similar any topics of the corpus are: if topics resemble the whole corpus,
+    even noise can reach 0.7.
 
     Parameters
     ----------

@@ -5,9 +5,9 @@ All tables, plots and pages rank the words of a topic by relevance on documents:
     lambda log(n_zw / D_z) + (1 - lambda) log[(n_zw / D_z) / (df_w / D)]
 
 n_zw is the expected number of documents that contain word w and use it in topic z, the sum of P(z|d,w) over the
-documents that contain w; D_z = sum_d P(z|d); df_w is the number of documents that contain w, and D that of all
-documents. A model without counts of documents (after `partial_fit`) is ranked by the same formula on tokens, with n_zw
-= N P(z) P(w|z), D_z = N P(z) and df_w = N P(w).
+documents that contain w; D_z = sum_d P(z|d); df_w is the number of documents that contain w, and D the number of all
+documents. The words of a model without counts of documents (after `partial_fit`) are ranked by the same formula on
+tokens, with n_zw = N P(z) P(w|z), D_z = N P(z) and df_w = N P(w) for N tokens.
 
 Sievert, C., and Shirley, K. (2014). LDAvis: a method for visualizing and interpreting topics. ACL workshop on
 interactive language learning, visualization, and interfaces.
@@ -37,8 +37,8 @@ RELEVANCE = 0.5
 LEAST_AMOUNT = 3.0
 """Words with at least this many expected documents (or tokens) in a topic are shown before rarer words."""
 DECIMALS = 4
-"""Digits of relevances and amounts that are compared: smaller differences are rounding errors, and of equal words the
-first column wins."""
+"""Decimal digits of relevances and amounts that are compared: smaller differences are rounding errors. Of equal words,
+the one in the first column is ranked first."""
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -59,8 +59,8 @@ class WordAmounts(NamedTuple):
 
 def fitted_topics(model: Any) -> FittedTopics | None:
     """Return the FittedTopics that an estimator holds, or `model` if it is one; None for any other object."""
-    found = model if isinstance(model, FittedTopics) else getattr(model, "fitted_", None)
-    return found if isinstance(found, FittedTopics) else None
+    fitted = model if isinstance(model, FittedTopics) else getattr(model, "fitted_", None)
+    return fitted if isinstance(fitted, FittedTopics) else None
 
 
 def topic_rows(model: Any) -> Array:
@@ -83,7 +83,7 @@ def word_amounts(model: Any) -> WordAmounts:
 
 
 def token_amounts(topic_word: Array, weights: Any, unigram: Any, n_tokens: float | None) -> WordAmounts:
-    """Return the amounts in tokens of topics with weights P(z), or the weights themselves if an argument is None."""
+    """Return the amounts in tokens of topics with weights P(z), or weights of words only if an argument is None."""
     if weights is None or unigram is None or n_tokens is None:
         return WordAmounts("weights", topic_word, np.ones(len(topic_word)), np.ones(topic_word.shape[1]), topic_word)
     tokens = n_tokens * np.asarray(weights, dtype=np.float64)
@@ -110,12 +110,12 @@ def relevance(
     weight : float, default=0.5
         Lambda, between 0 and 1.
     total : float, default=None
-        Total D. None: the sum of `topics`.
+        Total D. None uses the sum of `topics`.
 
     Returns
     -------
     array of shape (K, n_words)
-        Relevances; -inf if a topic has nothing of a word, and for words that do not occur.
+        Relevances; -inf for words that the topic does not use, and for words that do not occur.
     """
     if isinstance(weight, bool) or not 0 <= weight <= 1:
         raise InputError(f"relevance must be a number between 0 and 1, got {weight!r}.")
@@ -149,15 +149,15 @@ def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) 
     """
     if n_words < 1:
         raise InputError(f"n_words must be at least 1, got {n_words}.")
-    found = model if isinstance(model, WordAmounts) else word_amounts(model)
-    if found.unit == "weights":
-        return top_words(found.topic_word, n_words)
-    return np.array([_ranked(found, topic, n_words, relevance) for topic in range(len(found.amounts))])
+    table = model if isinstance(model, WordAmounts) else word_amounts(model)
+    if table.unit == "weights":
+        return top_words(table.topic_word, n_words)
+    return np.array([_ranked(table, topic, n_words, relevance) for topic in range(len(table.amounts))])
 
 
-def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
-    """Return the first `n_words` columns of one topic."""
-    amounts = np.where(found.words > 0, np.asarray(found.amounts[topic], dtype=np.float64), 0.0)
+def _ranked(table: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
+    """Return the columns of the `n_words` words that rank first in one topic."""
+    amounts = np.where(table.words > 0, np.asarray(table.amounts[topic], dtype=np.float64), 0.0)
     enough = np.round(amounts, DECIMALS) >= LEAST_AMOUNT
     columns = np.flatnonzero(enough)
     if columns.size < n_words:
@@ -165,16 +165,16 @@ def _ranked(found: WordAmounts, topic: int, n_words: int, weight: float) -> Arra
     if columns.size < n_words:
         columns = np.arange(amounts.size)
     n = amounts[columns]
-    total = float(found.topics.sum())
+    total = float(table.topics.sum())
     scores = relevance(
-        n[np.newaxis], found.topics[[topic]], found.words[columns], weight=weight, total=total
+        n[np.newaxis], table.topics[[topic]], table.words[columns], weight=weight, total=total
     )[0]  # fmt: skip
-    without = np.where(n > 0, 0.0, found.topic_word[topic, columns])
-    return np.asarray(columns[np.lexsort((-without, -np.round(scores, DECIMALS), ~enough[columns]))[:n_words]])
+    weights = np.where(n > 0, 0.0, table.topic_word[topic, columns])  # ranks words without an amount
+    return np.asarray(columns[np.lexsort((-weights, -np.round(scores, DECIMALS), ~enough[columns]))[:n_words]])
 
 
 def top_words(scores: Array, n_words: int = 10) -> Array:
-    """Return the columns of the largest numbers in each row, largest first; of equal numbers the first.
+    """Return the columns of the largest values in each row, largest first; equal values in the order of the columns.
 
     Parameters
     ----------
@@ -194,13 +194,13 @@ def top_words(scores: Array, n_words: int = 10) -> Array:
 
 
 def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[Any], Floats]:
-    """Return how strongly each word distinguishes the documents of each label from the others.
+    """Return how strongly each word distinguishes the documents of each label from all other documents.
 
-    The score is the log-odds ratio of a word in the documents of a label and in all others, divided by its standard
-    error, so that neither rare nor common words dominate. A word with a score above 2 is unlikely to be there by
-    chance. With y the counts of a word, n the tokens, and prior counts a_w = prior * (words seen) * P(w), which sum to
-    a, the log odds are log[(y + a_w) / (n + a - y - a_w)], and the standard error of their difference is sqrt(1 / (y_in
-    + a_w) + 1 / (y_out + a_w)).
+    The score is the log-odds ratio of a word between the documents of a label and all other documents, divided by its
+    standard error, so that neither rare nor frequent words dominate. A word with a score above 2 is unlikely to be
+    frequent in these documents only by chance. With y the count of a word, n the number of tokens, and prior counts a_w
+    = prior * (number of words that occur) * P(w), which sum to a, the log odds are log[(y + a_w) / (n + a - y - a_w)],
+    and the standard error of their difference is sqrt(1 / (y_in + a_w) + 1 / (y_out + a_w)).
 
     Parameters
     ----------
@@ -239,8 +239,8 @@ def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple
     outside = totals - inside
 
     def log_odds(y: Floats) -> Floats:
-        whole = (y + pseudo).sum(axis=1, keepdims=True)
-        rest = np.maximum(whole - y - pseudo, np.finfo(float).tiny)
+        total = (y + pseudo).sum(axis=1, keepdims=True)
+        rest = np.maximum(total - y - pseudo, np.finfo(float).tiny)
         return np.asarray(np.log(np.where(totals > 0, (y + pseudo) / rest, 1.0)))
 
     seen = np.where(totals > 0, pseudo, 1.0)
@@ -270,13 +270,13 @@ class Topic(NamedTuple):
 class TopicTable(Sequence[Topic]):
     """The topics of a model, one row per topic.
 
-    `table[k]` is the row of topic k, `table["words"]` a column. Printed, the topics are sorted by weight and at most 80
-    columns wide.
+    `table[k]` is the row of topic k, `table["words"]` a column. The printed table is sorted by weight, and at most 80
+    characters wide.
 
     Attributes
     ----------
     rows : tuple of Topic
-        Topics by number, with the fields id, name, weight, fit and words.
+        Topics in the order of their ids, with the fields id, name, weight, fit and words.
     notes : tuple of str
         Remarks that are printed below the table.
     last : frozenset of int
@@ -378,7 +378,7 @@ def words_of_amounts(
 
 
 def without_columns(amounts: WordAmounts, columns: Sequence[int]) -> WordAmounts:
-    """Return the amounts with nothing of some words, so that they are not shown."""
+    """Return the amounts with zeros in some columns, so that their words are not shown."""
     if not len(columns):
         return amounts
     topic_word, words = np.array(amounts.topic_word), np.array(amounts.words, dtype=np.float64)
@@ -417,7 +417,7 @@ def _known_words(model: Any) -> Any:
 
 
 def largest_items(rows: Array, names: Sequence[str] | None, count: int) -> list[list[str]]:
-    """Return the names of the `count` largest positive numbers of each row; x0, x1, ... without names."""
+    """Return the names of the `count` largest positive values of each row; x0, x1, ... without names."""
     size = rows.shape[1]
     if names is None:
         names = [f"x{item}" for item in range(size)]
