@@ -148,7 +148,7 @@ class FitSummary(NamedTuple):
 
 
 class FittedDecomposition(CountDecomposition):
-    """Base class of estimators that hold a fitted model: `fitted_`, and `documents_` of the training documents.
+    """Base class of estimators that hold a fitted model (`fitted_`) and its training documents (`documents_`).
 
     Attributes of the estimator are read-only properties over these two objects.
     """
@@ -157,11 +157,11 @@ class FittedDecomposition(CountDecomposition):
     inferences: ClassVar[tuple[str, ...]] = (MaximumLikelihood.kind,)
     """Kinds of inference that the fitted model can have."""
     weighs_entries: ClassVar[bool] = False
-    """Whether `fit` and `transform` take missing entries and weights of entries."""
+    """Whether `fit` and `transform` accept missing entries and weights of entries."""
     edits_topics: ClassVar[bool] = False
     """Whether `with_edited_topics` can merge and remove topics and ban words."""
     refits: ClassVar[bool] = False
-    """Whether `refitting` can start a fit from the present topics."""
+    """Whether `refitting` can start a fit from the current topics."""
     fitted_: FittedTopics
     """The fitted model."""
     documents_: TrainingDocuments | None = None
@@ -178,7 +178,7 @@ class FittedDecomposition(CountDecomposition):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self.weighs_entries:
-            with suppress(InputError):  # fit reports it
+            with suppress(InputError):  # fit reports the error
                 tags.input_tags.allow_nan = declared_model(self).weighs_entries
         return tags
 
@@ -262,7 +262,7 @@ class FittedDecomposition(CountDecomposition):
         Parameters
         ----------
         groups : sequence of sequence of int
-            The present topics that each new topic is made of. Topics in no group are removed.
+            The current topics that each new topic is made of. Topics in no group are removed.
         banned : sequence of int
             Columns of words that get probability zero.
         X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
@@ -288,11 +288,11 @@ class FittedDecomposition(CountDecomposition):
         return model._fold_in_documents(X, sample_weight, edit.banned)
 
     def refitting(self, X: Any) -> Self:
-        """Return an estimator, not fitted, whose `fit(X)` starts from the topics of this model.
+        """Return an unfitted estimator whose `fit(X)` starts from the topics of this model.
 
-        The estimator has the parameters of this one, with `init` set to the topics. Words of X that no topic has get a
-        probability as in `with_documents`. Set other parameters, such as `callback`, before the fit; Ctrl-C in the fit
-        keeps the best model so far.
+        The estimator has the parameters of this one, with `init` set to the topics. Words of X that have probability
+        zero in every topic get a probability as in `with_documents`. Set other parameters, such as `callback`, before
+        the fit. Ctrl-C during the fit keeps the best model so far.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class FittedDecomposition(CountDecomposition):
         Returns
         -------
         Self
-            The estimator to call `fit` of.
+            The unfitted estimator.
 
         Raises
         ------
@@ -333,11 +333,11 @@ class FittedDecomposition(CountDecomposition):
 
     @property
     def own_topic_names(self) -> Sequence[str]:
-        """Names that the topics have by themselves, "" for a topic without one."""
+        """Names that the model gives its topics, "" for a topic without a name."""
         return [""] * self._topics.n_topics
 
     def predicted(self, doc_topic: Array) -> dict[str, Any]:
-        """Return what the model predicts of documents with these topic weights, as columns of a table.
+        """Return what the model predicts for documents with these topic weights, as columns of a table.
 
         Parameters
         ----------
@@ -355,7 +355,7 @@ class FittedDecomposition(CountDecomposition):
         """Raise UnsupportedError if `refitting` cannot start a fit of this class from given topics."""
         if not self.refits:
             raise UnsupportedError(
-                f"A {type(self).__name__} cannot start from given topics: fold in the documents with its present "
+                f"A {type(self).__name__} cannot start from given topics: fold in the documents with its current "
                 "topics, or fit a new model to all documents."
             )
 
@@ -364,17 +364,17 @@ class FittedDecomposition(CountDecomposition):
         return None, self.fitted_.topic_word
 
     def _edit_topics(self, edit: TopicEdit) -> None:
-        """Replace the topics of `fitted_` by the edited ones, and change what depends on their number."""
+        """Replace the topics of `fitted_` by the edited ones, and change everything that depends on their number."""
         raise NotImplementedError
 
     def _complete_topics(self, unigram: Floats) -> None:
-        """Give words that occur and that no topic has a probability in every topic."""
+        """Give words that occur, but have probability zero in all topics, a probability in every topic."""
         fitted = self.fitted_
         completed = with_missing_words(fitted.topic_word, fitted.missing_words(unigram), unigram)
         self.fitted_ = replace(fitted, topic_word=completed)
 
     def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
-        """Return the attributes of the estimator that follow from the training documents, beside those of `folded`."""
+        """Return the attributes of the estimator that follow from the training documents and are not in `folded`."""
         return {}
 
     @contextmanager
@@ -386,7 +386,7 @@ class FittedDecomposition(CountDecomposition):
             with stored_session(self, X, n_threads) as corpus:
                 check_has_words(corpus)
                 if len(banned) and corpus.word_totals[np.asarray(banned)].any():
-                    raise InputError("The shards have banned words: write the shards without them.")
+                    raise InputError("The shards contain banned words: write the shards without them.")
                 yield corpus
             return
         data = training_data(self, X, sample_weight, reset=False)
@@ -409,27 +409,29 @@ class FittedDecomposition(CountDecomposition):
                 corpus, fitted.topic_word, fitted.inference, active=fitted.active, unigram=corpus.unigram,
                 n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=fitted.vocabulary,
             )  # fmt: skip
-            found = self._of_documents(folded, corpus)
-        self._set_documents(folded, found)
+            attributes = self._of_documents(folded, corpus)
+        self._set_documents(folded, attributes)
         return self
 
-    def _set_documents(self, folded: FoldedTraining, found: Mapping[str, Any]) -> None:
+    def _set_documents(self, folded: FoldedTraining, attributes: Mapping[str, Any]) -> None:
         self.fitted_, self.documents_ = folded[:2]
         if self.fitted_.inference.is_likelihood:
             self.log_likelihood_ = folded.log_likelihood
-        for name, value in found.items():
+        for name, value in attributes.items():
             setattr(self, name, value)
 
     def _set_words(self, names: Array) -> None:
         self.fitted_ = replace(self.fitted_, vocabulary=names)
 
-    def _set_fitted(self, folded: FoldedTraining, end: FitSummary, found: Mapping[str, Any] | None = None) -> None:
+    def _set_fitted(
+        self, folded: FoldedTraining, end: FitSummary, of_documents: Mapping[str, Any] | None = None
+    ) -> None:
         """Set the results of a fit and of folding in, in place of those of an earlier fit.
 
-        `found` are the attributes that follow from the documents, as `_of_documents` returns them.
+        `of_documents` are the attributes that `_of_documents` returns.
         """
         clear_fit(self)
-        self._set_documents(folded, found or {})
+        self._set_documents(folded, of_documents or {})
         self.history_, self.n_iter_, self.converged_ = end.history, end.n_iter, end.converged
         self.solver_ = end.solver
         for name, value in end.attributes.items():
@@ -478,10 +480,10 @@ class TopicEstimator(FittedDecomposition):
 
     @property
     def _word_documents(self) -> WordDocuments:
-        found = self._topics.word_documents
-        if found is None:
+        word_documents = self._topics.word_documents
+        if word_documents is None:
             raise AttributeError("The model has no counts of documents after partial_fit.")
-        return found
+        return word_documents
 
     def transform(self, X: Any) -> Array:
         """Return the topic weights of documents, with the topics fixed.
@@ -504,7 +506,7 @@ class TopicEstimator(FittedDecomposition):
         return self._doc_topic_of(X)
 
     def _doc_topic_of(self, X: Any, entry_weight: Any = None) -> Array:
-        """Return P(z|d) of documents; weights of entries only if the class takes them."""
+        """Return P(z|d) of documents. Only classes with `weighs_entries` accept `entry_weight`."""
         check_is_fitted(self)
         n_threads = effective_threads(self.n_jobs)
         if is_stored(X):
@@ -522,7 +524,7 @@ class TopicEstimator(FittedDecomposition):
         return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
 
     def fold_in(self, X: Any, *, inference: str = MODEL) -> DocumentWeights:
-        """Find the topic weights of documents, with the topics fixed, and what the inference knows beside them.
+        """Return the topic weights of documents, with the topics fixed, and other results of the inference.
 
         Parameters
         ----------
@@ -530,16 +532,15 @@ class TopicEstimator(FittedDecomposition):
             Counts.
         inference : {"model", "posterior"}, default="model"
             "model": as in `transform`. "posterior": the mean of the posterior under a Dirichlet prior that was learned
-            from the training documents, which does not give a document of a few words weights of 0 and 1. LDA and the
-            correlated topic model have a prior of their own, so that both are the same.
+            from the training documents. This prior avoids weights of 0 and 1 for documents of a few words. LDA and the
+            correlated topic model have their own prior, so for them both are the same.
 
         Returns
         -------
         DocumentWeights
-            `doc_topic` is P(z|d), by default equal to `transform(X)`; `background` the share of the background in each
-            document;
-            `counts` the counts of known words; `unseen_tokens` the number of other tokens; `bounds` and `parameters`
-            describe the posterior of each document, in models that have one.
+            `doc_topic` is P(z|d), by default equal to `transform(X)`; `background` is the share of the background in
+            each document; `counts` are the counts of known words; `unseen_tokens` is the number of other tokens;
+            `bounds` and `parameters` describe the posterior of each document, in models that have one.
         """
         check_is_fitted(self)
         fitted = inferring(self.fitted_, inference)
@@ -571,14 +572,14 @@ class TopicEstimator(FittedDecomposition):
         """Return the perplexity of documents that are folded in on all their words.
 
         The perplexity is exp(-mean log P(w|d)) over all tokens. The weights of a document are estimated from the same
-        words that are scored; `completion_perplexity` scores words that they were not estimated from.
+        words that are scored; `completion_perplexity` scores other words than these.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
         unseen : float, default=None
-            Probability of each word that does not occur in the training documents. None: such words are not scored.
+            Probability of each word that does not occur in the training documents. None does not score such words.
 
         Returns
         -------
@@ -590,16 +591,16 @@ class TopicEstimator(FittedDecomposition):
     def perplexity_report(
         self, X: Any, *, unseen: float | None = None, weights: DocumentWeights | None = None
     ) -> PerplexityReport:
-        """Return the perplexity of `perplexity` with that of the unigram and the numbers of tokens.
+        """Return the result of `perplexity` with the perplexity of the unigram and the numbers of tokens.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
         unseen : float, default=None
-            Probability of each word that does not occur in the training documents. None: such words are not scored.
+            Probability of each word that does not occur in the training documents. None does not score such words.
         weights : DocumentWeights, default=None
-            Result of `fold_in(X)`, if it is known already. None: the documents are folded in.
+            Result of `fold_in(X)`, if it is already known. None folds in the documents.
 
         Returns
         -------
@@ -621,8 +622,8 @@ class TopicEstimator(FittedDecomposition):
     ) -> float:
         """Return the perplexity of one half of each document, with its weights estimated from the other half.
 
-        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w). The side of each token is drawn by
-        a hash of `random_state` (0 unless it is an int) and of the content of the document.
+        Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w). The half of each token is drawn by
+        a hash of `random_state` (0 unless it is an int) and the content of the document.
 
         Parameters
         ----------
@@ -631,9 +632,9 @@ class TopicEstimator(FittedDecomposition):
         smoothing : float, default=0.01
             Weight of the unigram P(w). Without it a single zero of the model makes the perplexity infinite.
         unseen : float, default=None
-            Probability of each word that does not occur in the training documents. None: such words are not scored.
+            Probability of each word that does not occur in the training documents. None does not score such words.
         inference : {"posterior", "model"}, default=None
-            How the weights are estimated, as in `fold_in`. None: "posterior", or "model" if no prior was learned
+            How the weights are estimated, as in `fold_in`. None uses "posterior", or "model" if no prior was learned
             (`partial_fit`).
 
         Returns
@@ -646,7 +647,7 @@ class TopicEstimator(FittedDecomposition):
     def completion_report(
         self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None, inference: str | None = None
     ) -> PerplexityReport:
-        """Return the perplexity of `completion_perplexity` with that of the unigram and the numbers of tokens.
+        """Return the result of `completion_perplexity` with the perplexity of the unigram and the numbers of tokens.
 
         Parameters
         ----------
@@ -655,9 +656,9 @@ class TopicEstimator(FittedDecomposition):
         smoothing : float, default=0.01
             Weight of the unigram P(w).
         unseen : float, default=None
-            Probability of each word that does not occur in the training documents. None: such words are not scored.
+            Probability of each word that does not occur in the training documents. None does not score such words.
         inference : {"posterior", "model"}, default=None
-            How the weights are estimated, as in `fold_in`. None: "posterior", or "model" if no prior was learned
+            How the weights are estimated, as in `fold_in`. None uses "posterior", or "model" if no prior was learned
             (`partial_fit`).
 
         Returns
@@ -706,20 +707,20 @@ class TopicEstimator(FittedDecomposition):
         return self._topics.symmetric_view(self._documents).topic_doc
 
     def topics(self, vocabulary: Any = None, *, n_words: int = 10, relevance: float = RELEVANCE) -> TopicTable:
-        """Return a table with one row per topic: its number, weight P(z), fit and most relevant words.
+        """Return a table with one row per topic: its id, weight P(z), fit and most relevant words.
 
         The fit of a topic, sum_d P(d|z) P(z|d), is the mean share that it has in its own documents.
 
         Parameters
         ----------
         vocabulary : sequence of str or fitted vectorizer, default=None
-            The word of each column. None: the names that the model knows from a data frame, from `fit(feature_names=)`
-            or from `set_vocabulary`.
+            The word of each column. None uses the names that the model knows from a data frame, from
+            `fit(feature_names=)` or from `set_vocabulary`.
         n_words : int, default=10
             Number of words per topic.
         relevance : float, default=0.5
-            Weight lambda between 0 and 1. 1 ranks words by the number of the topic's documents that have them, 0 by how
-            much more frequent they are there than in all documents.
+            Weight lambda between 0 and 1. 1 ranks words by the number of the topic's documents that contain them, 0 by
+            how much more frequent they are there than in all documents.
 
         Returns
         -------
@@ -766,7 +767,7 @@ class TopicEstimator(FittedDecomposition):
             )
 
     def _unseen_probability(self, unseen: Any) -> float | None:
-        """Check the probability of each word that is not seen in training: in total it must be below 1."""
+        """Check the probability of each word that does not occur in training: in total it must be below 1."""
         if unseen is None:
             return None
         n_unseen = int(np.count_nonzero(self.unigram_ == 0))
@@ -798,7 +799,7 @@ def topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
     if model.background is not None and model.background.joint:
         topic_share = 1.0 - sum(shard.background for shard in use) / corpus.tokens
     prior = model.doc_prior
-    if prior is not None and prior.of_training() is not None:  # new documents are not the rows that it knows
+    if prior is not None and prior.of_training() is not None:  # it depends on the training documents
         prior = prior.row_by_row()
     inference: Inference = MaximumLikelihood(model.temperature, model.background, prior, topic_share)
     if not model.loss.is_likelihood:
@@ -881,7 +882,7 @@ class ObservedData(NamedTuple):
     """Counts of which some entries may be missing or have weights."""
 
     X: Any
-    """Counts, CSR or dense; with weights v of the entries v x."""
+    """Counts x, CSR or dense; v x if the entries have weights v."""
     entries: EntryWeights | None = None
     """Weights of the entries; None if all entries of a document have the same weight."""
     row_weights: Floats | None = None
@@ -891,7 +892,7 @@ class ObservedData(NamedTuple):
 def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> ObservedData:
     """Return the counts and the weights of their entries. NaN in a dense array is a missing entry.
 
-    Raises InputError if the weights do not fit X, are negative or not finite, if a document has no observed entry, if a
+    Raise InputError if the weights do not fit X, are negative or not finite, if a document has no observed entry, if a
     word has none (in a fit), or if X is NaN where its weight is positive.
     """
     X = count_data(estimator, X, reset=reset, missing=True)
@@ -906,10 +907,10 @@ def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> 
         assert missing is not None
         entries: EntryWeights = DenseWeights(DenseCounts(np.asarray(~missing, dtype=dtype)))
     else:
-        found = _entry_weights(entry_weight, X.shape, dtype)
-        if isinstance(found, np.ndarray):
-            return ObservedData(X, None, None if (found == 1).all() else found)
-        entries = found
+        weights = _entry_weights(entry_weight, X.shape, dtype)
+        if isinstance(weights, np.ndarray):
+            return ObservedData(X, None, None if (weights == 1).all() else weights)
+        entries = weights
         if missing is not None:
             rows, columns = np.nonzero(missing)
             wrong = np.flatnonzero(entries.at(rows, columns))
@@ -919,7 +920,7 @@ def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> 
                     f"X is NaN in row {row}, column {column}, where entry_weight is positive: give a missing entry the "
                     "weight 0."
                 )
-    if reset:  # for new documents the inference of the fitted model checks it
+    if reset:  # for new documents, the inference of the fitted model checks this
         declared_model(estimator).check_weighs_entries()
     _check_observed(entries, X.shape, dtype, reset)
     weighted = entries.times(X).astype(dtype)
@@ -960,7 +961,7 @@ def _entry_weights(given: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> 
 
 
 def _check_observed(entries: EntryWeights, shape: tuple[int, int], dtype: np.dtype[Any], fits: bool) -> None:
-    """Raise InputError if all entries of a document, or in a fit those of a word, are missing."""
+    """Raise InputError if all entries of a document or, in a fit, all entries of a word are missing."""
     ones = [padded(np.ones((size, 1)), dtype) for size in shape]
     for what, sums in (("row", entries.over_words(ones[1])), ("column", entries.over_docs(ones[0]))):
         empty = np.flatnonzero(~(sums[:, 0] > 0))
@@ -969,7 +970,7 @@ def _check_observed(entries: EntryWeights, shape: tuple[int, int], dtype: np.dty
 
 
 class Training(NamedTuple):
-    """What a model is fitted to."""
+    """Corpus of a fit, and its words."""
 
     corpus: Corpus
     vocabulary: Array | None
@@ -980,7 +981,7 @@ class Training(NamedTuple):
 def training_corpus(
     estimator: Any, X: Any, sample_weight: Any, feature_names: Any, n_threads: int, entry_weight: Any = None
 ) -> Iterator[Training]:
-    """Yield the corpus of a fit to counts or to shards, and the words. Sets the features of the estimator."""
+    """Set the features of the estimator, and yield the corpus of a fit to counts or to shards, with the words."""
     dtype = estimator.get_params(deep=False).get("dtype")
     if not is_stored(X):
         data = training_data(
@@ -1034,9 +1035,9 @@ def fold_in_stored(fitted: FittedTopics, corpus: Corpus) -> Array:
 
 
 def fit_starts(corpus: Corpus, random_state: Any, checkpoint: Any = None) -> FitStarts:
-    """Return the starts of a fit: stored if the user names a checkpoint, or if the corpus has a place for it.
+    """Return the starts of a fit. Their states are stored in a given checkpoint, or in a folder of the corpus.
 
-    Without a seed nothing is stored there, because no other call could resume the fit.
+    Without a seed nothing is stored in the folder of the corpus, because no other call could resume the fit.
     """
     default = corpus.fit_folder
     if checkpoint is None and (default is None or not isinstance(random_state, int | np.integer)):
@@ -1045,7 +1046,7 @@ def fit_starts(corpus: Corpus, random_state: Any, checkpoint: Any = None) -> Fit
 
 
 def init_parts(init: Any) -> tuple[Any, ...]:
-    """Return the parameter `init` as a name or as arrays, of which a checkpoint is made. Its check comes later."""
+    """Return the parameter `init` as a name or as arrays, to identify a checkpoint. They are checked later."""
     if not isinstance(init, tuple | list):
         return (init,)
     try:
@@ -1055,7 +1056,7 @@ def init_parts(init: Any) -> tuple[Any, ...]:
 
 
 def check_seed(checkpoint: Any, random_state: Any) -> None:
-    """Raise InputError if a fit with a checkpoint could not be found again."""
+    """Raise InputError if a fit with a checkpoint has no seed, so that no call could find its state again."""
     if checkpoint is not None and not isinstance(random_state, int | np.integer):
         raise InputError("checkpoint: set random_state to an int, so that the same call finds the state of its fit.")
 
@@ -1079,7 +1080,7 @@ def training_data(
 ) -> TrainingData:  # fmt: skip
     """Return the counts of a fit, the weights of its documents and the names of its words.
 
-    The names are `feature_names`, or else the columns of a data frame. Raises InputError if no document with a positive
+    The names are `feature_names`, or else the columns of a data frame. Raise InputError if no document with a positive
     weight has a token.
     """
     observed = ObservedData(None)
@@ -1194,7 +1195,7 @@ def model_from_parameters(
 ) -> Model:
     """Return the model that the parameters of a PLSA describe, its priors checked against the shape of the data.
 
-    `free_scale` says whether a loss other than the Kullback-Leibler divergence is that of NMF.
+    `free_scale` says whether the scale of documents is free with a loss other than Kullback-Leibler, as in NMF.
     """
     declared = declared_model(estimator, K)
     background, doc_prior, word_prior = declared.background, declared.doc_prior, declared.word_prior
@@ -1226,7 +1227,7 @@ def model_from_parameters(
     )
     if not (corpus.in_memory or model.is_separable):
         raise UnsupportedError(
-            "Shards are read one at a time: no JointBackground, and no prior that compares or names documents."
+            "Shards are read one at a time: use no JointBackground, and no prior that compares or names documents."
         )
     return model
 
@@ -1261,8 +1262,8 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Any:
     path : str or path-like
         The model file.
     check_documents : bool, default=True
-        Whether the digests of arrays in files beside the model file are checked. False is for files that were checked
-        already.
+        Whether to check the digests of arrays in files beside the model file. False is for files that were already
+        checked.
 
     Returns
     -------

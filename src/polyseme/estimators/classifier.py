@@ -1,8 +1,8 @@
 """Classification of documents by topics that are tied to classes.
 
-The model is PLSA with known topics (`polyseme.priors.KnownTopics`): a labeled document has the topics of its classes
-and the shared topics only, an unlabeled document may have all of them. The topics of a new document are found jointly,
-and the class with the largest weight is predicted.
+The model is PLSA with known topics (`polyseme.priors.KnownTopics`): a labeled document has only the topics of its
+classes and the shared topics, an unlabeled document may have all topics. The weights of all topics of a new document
+are estimated jointly, and the class with the largest weight is predicted.
 
 References
 ----------
@@ -35,20 +35,22 @@ from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check
 SHARED, FREE = -1, -2
 """Entries of `topic_classes_` for topics that are not tied to a class."""
 _BACKGROUND = 0.9
-"""Share of the background in a fit to unlabeled documents only; `background="auto"` multiplies it by their share.
+"""Share of the background in a fit to unlabeled documents only; `background="auto"` multiplies it by the share of
+unlabeled documents.
 
-With unlabeled documents, topics drift toward differences in style, which words that occur everywhere carry. With labels
-for all documents these words help. Both figures are chosen on the training part of 20 Newsgroups (docs/labels.md)."""
+With unlabeled documents, topics drift toward differences in style, which show in words that occur everywhere. With
+labels for all documents, these words help. The shares 0.9 without labels and 0 with labels for all documents were
+chosen on the training part of 20 Newsgroups (docs/labels.md)."""
 _SHARPNESS = 4.0
 """Power of the weights of classes that gives their probabilities. It calibrates the probabilities of held-out training
 documents of 20 Newsgroups (docs/labels.md)."""
 
 
 class TopicClassifier(ClassifierMixin, TopicEstimator):
-    """Classifier whose classes are topics: PLSA in which labeled documents have the topics of their classes only.
+    """Classifier whose classes are topics: PLSA in which labeled documents have only the topics of their classes.
 
-    Each class has `topics_per_class` topics of its own. Shared topics are available to all documents, free topics to
-    unlabeled documents only, for subjects without a class. Unlabeled documents (label -1) help to find the words of the
+    Each class has its own `topics_per_class` topics. Shared topics are available to all documents, free topics only to
+    unlabeled documents, for subjects without a class. Unlabeled documents (label -1) help to find the words of the
     topics. A document may have several classes (an indicator matrix as y).
 
     Parameters
@@ -56,10 +58,10 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     topics_per_class : int, default=1
         Number of topics that are tied to each class.
     n_shared : int, default=None
-        Number of topics that the documents of all classes may use. None: one if there are unlabeled documents, for what
-        their words have in common, else none.
+        Number of topics that the documents of all classes may use. None uses one if there are unlabeled documents, for
+        the words that they have in common, and none otherwise.
     n_free : int, default=0
-        Number of topics that only unlabeled documents may use, and new documents.
+        Number of topics that only unlabeled documents and new documents may use.
     background : float or "auto", default="auto"
         Weight lambda of the unigram distribution in every document, as in `PLSA`. "auto" is 0.9 times the share of
         unlabeled documents: without labels, words that occur everywhere would divide the documents by their style.
@@ -80,7 +82,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
+        Dtype of the factors. None uses float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
         Seed of the start, which is random with several topics per class, several shared topics or free topics.
     verbose : int, default=0
@@ -91,7 +93,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        ClassLabels of the classes; the numbers of the columns if y is an indicator matrix.
+        Labels of the classes; column indices if y is an indicator matrix.
     topic_classes_ : array of shape (K,)
         The class of each topic, as an index of `classes_`; -1 for shared topics, -2 for free topics.
     topic_names_ : list of str
@@ -104,8 +106,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     components_ : array of shape (K, n_words)
         P(w|z); rows sum to one.
     doc_topic_ : array of shape (n_documents, K)
-        P(z|d) of the training documents. A labeled document has the topics of its classes and shared topics only;
-        `transform` does not know labels.
+        P(z|d) of the training documents. A labeled document has only the topics of its classes and shared topics;
+        `transform` does not use labels.
     topic_weights_ : array of shape (K,)
         P(z).
     log_likelihood_ : float
@@ -198,7 +200,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+            The word of each column, or the vectorizer that made X. None uses the column names of a data frame.
 
         Returns
         -------
@@ -231,9 +233,9 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         self.topic_classes_ = _topic_classes(labels.n_classes, *layout)
         self.threshold_ = float("nan")
         if labels.several:
-            shown = np.flatnonzero(labels.labeled & (weights > 0))
-            rows = X[shown] if sp.issparse(X) else np.asarray(X)[shown]
-            self.threshold_ = _best_threshold(self._class_weights(rows), labels.indicator[shown])
+            used = np.flatnonzero(labels.labeled & (weights > 0))
+            rows = X[used] if sp.issparse(X) else np.asarray(X)[used]
+            self.threshold_ = _best_threshold(self._class_weights(rows), labels.indicator[used])
         finish_fit(self, fit.end.interrupted, self.max_iter, self.tol)
         return self
 
@@ -245,7 +247,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
         y : array-like of shape (n_documents,) or (n_documents, n_classes)
-            ClassLabels, as in `fit`.
+            Labels, as in `fit`.
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents.
         feature_names : sequence of str or fitted vectorizer, default=None
@@ -290,7 +292,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         Returns
         -------
         array of shape (n_documents,) or (n_documents, n_classes)
-            ClassLabels. With several classes per document, a matrix of zeros and ones.
+            Labels. With several classes per document, a matrix of zeros and ones.
         """
         probabilities = self.predict_proba(X)
         if self.multilabel_:
@@ -318,7 +320,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
 
     @property
     def topic_names_(self) -> list[str]:
-        """Return the name of each topic: that of its class, "shared" or "free", with a number if there are several."""
+        """Name of each topic: that of its class, "shared" or "free", with a number if there are several."""
         check_is_fitted(self)
         names = ["free" if c == FREE else "shared" if c == SHARED else str(self.classes_[c]) for c in self._tied]
         return [
@@ -371,11 +373,11 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         return weights
 
     def _plsa(self, labels: ClassLabels, layout: tuple[int, int, int], weights: Floats, training: Training) -> PLSA:
-        """Return the PLSA with known topics that is fitted."""
+        """Return the PLSA with known topics to fit."""
         corpus, tied = training.corpus, _topic_classes(labels.n_classes, *layout)
         smoothing = check_nonnegative("topic_smoothing", self.topic_smoothing)
         unigram = corpus.unigram
-        added = check_nonnegative("doc_smoothing", self.doc_smoothing)
+        doc_smoothing = check_nonnegative("doc_smoothing", self.doc_smoothing)
         start = self._start(labels, tied, weights, corpus, smoothing)
         return PLSA(
             len(tied),
@@ -384,7 +386,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             background=self._background_share(labels, weights),
-            doc_topic_prior=[KnownTopics(_known_topics(labels, tied)), Dirichlet(1 + added)],
+            doc_topic_prior=[KnownTopics(_known_topics(labels, tied)), Dirichlet(1 + doc_smoothing)],
             topic_word_prior=Smoothing(smoothing, tuple(unigram)),
             n_jobs=self.n_jobs,
             dtype=self.dtype,
@@ -401,9 +403,9 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         return check_share("background", self.background)
 
     def _start(self, labels: ClassLabels, tied: Array, weights: Floats, corpus: Any, smoothing: float) -> Floats:
-        """Return topics to start from: the words of the labeled documents of a class, with noise if there are several.
+        """Return topics to start from: the words of the labeled documents of a class, with noise for several topics.
 
-        The start has some of every word that occurs, because EM cannot change a zero.
+        Every word that occurs has a positive probability, because EM cannot change a zero.
         """
         kept = slice(None) if corpus.kept is None else corpus.kept
         members = np.ascontiguousarray((labels.indicator[kept] * weights[kept][:, np.newaxis]).T)
@@ -420,7 +422,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """ClassLabels of documents: one class each, or several."""
+    """Labels of documents: one class each, or several."""
 
     classes: Array
     indicator: Array
@@ -447,7 +449,7 @@ class ClassLabels:
 
     @classmethod
     def _of_column(cls, given: Array) -> ClassLabels:
-        from sklearn.utils.multiclass import check_classification_targets  # so that polyseme is imported sooner
+        from sklearn.utils.multiclass import check_classification_targets  # makes the import of polyseme faster
 
         column = column_or_1d(given, warn=True)
         labeled = ~_unlabeled(column)
@@ -509,7 +511,7 @@ def _is_minus_one(label: Any) -> bool:
 
 
 def _topic_classes(n_classes: int, per_class: int, n_shared: int, n_free: int) -> Array:
-    """Return the class of each topic; SHARED or FREE for the others."""
+    """Return the class of each topic; SHARED or FREE for topics without a class."""
     tied = np.repeat(np.arange(n_classes), per_class)
     return np.concatenate([tied, np.full(n_shared, SHARED), np.full(n_free, FREE)]).astype(np.int64)
 
@@ -520,17 +522,17 @@ def _known_topics(labels: ClassLabels, tied: Array) -> list[tuple[int, ...] | No
     of_class = [np.flatnonzero(tied == c).tolist() for c in range(labels.n_classes)]
     known: list[tuple[int, ...] | None] = []
     for row, labeled in zip(labels.indicator, labels.labeled, strict=True):
-        own = [topic for c in np.flatnonzero(row) for topic in of_class[c]]
+        topics = [topic for c in np.flatnonzero(row) for topic in of_class[c]]
         # A document of weight zero may have none of the classes and no other topics.
-        known.append((*own, *shared, *(() if own else free)) or None if labeled else None)
+        known.append((*topics, *shared, *(() if topics else free)) or None if labeled else None)
     return known
 
 
 def _best_threshold(weights: Floats, indicator: Array) -> float:
     """Return the weight of a class above which predicting it has the best F1 over all documents and classes."""
     order = np.argsort(-weights, axis=None)
-    found = np.cumsum(indicator.ravel()[order])
-    f1 = 2 * found / (np.arange(1, order.size + 1) + indicator.sum())
+    n_correct = np.cumsum(indicator.ravel()[order])
+    f1 = 2 * n_correct / (np.arange(1, order.size + 1) + indicator.sum())
     best = int(f1.argmax())
     values = weights.ravel()[order]
     return float((values[best] + values[min(best + 1, order.size - 1)]) / 2)

@@ -32,8 +32,8 @@ class CorrelatedTopicModel(TopicEstimator):
 
         theta_d = softmax(eta_d),   eta_d ~ N(mu, Sigma),   P(w|d) = sum_z theta_dz P(w|z)
 
-    Under the Dirichlet prior of LDA topics are nearly independent; here Sigma describes which topics occur together.
-    Topics, mu and Sigma maximize a lower bound of the log evidence.
+    Under the Dirichlet prior of LDA, topics are nearly independent; here Sigma describes which topics occur together.
+    Topics, mu and Sigma maximize a lower bound on the log evidence.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class CorrelatedTopicModel(TopicEstimator):
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
+        Dtype of the factors. None uses float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
         Seed of the start.
     verbose : int, default=0
@@ -76,11 +76,11 @@ class CorrelatedTopicModel(TopicEstimator):
     covariance_ : array of shape (K, K)
         Sigma.
     correlation_ : array of shape (K, K)
-        Correlations of eta_k minus the mean of all eta, computed from Sigma. A shift of all eta changes no theta, so
-        the data determine only these differences. K independent topics of equal variance have correlations of -1 / (K -
-        1).
+        Correlations of eta_k minus the mean of all eta, computed from Sigma. A shift of all eta does not change theta,
+        so the data determine only these differences. K independent topics of equal variance have correlations of
+        -1 / (K - 1).
     bound_ : float
-        Lower bound of the log evidence of the training documents, in nats (not per token).
+        Lower bound on the log evidence of the training documents, in nats (not per token).
     topic_weights_ : array of shape (K,)
         P(z).
     doc_weights_ : array of shape (n_documents,)
@@ -173,7 +173,7 @@ class CorrelatedTopicModel(TopicEstimator):
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+            The word of each column, or the vectorizer that made X. None uses the column names of a data frame.
 
         Returns
         -------

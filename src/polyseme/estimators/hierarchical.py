@@ -38,16 +38,16 @@ class HierarchicalPLSA(TopicEstimator):
     ----------
     tree : sequence of int or nested mapping, default=None
         The parent of each node, with -1 for the root ([-1, 0, 0, 1, 1]); or nested mappings of names with lists at the
-        end: {"all": {"science": ["space", "medicine"], "sport": ["hockey", "baseball"]}}. None: a regular tree.
+        end: {"all": {"science": ["space", "medicine"], "sport": ["hockey", "baseball"]}}. None uses a regular tree.
     depth : int, default=2
         Number of levels below the root of the regular tree.
     branching : int or sequence of int, default=3
         Number of children of a node of the regular tree: one number, or one for each level.
     silent : sequence of int or str, default=()
-        Numbers or names of nodes that produce no words.
+        Indices or names of nodes that produce no words.
     growth : int or TreeGrowth, default=None
         Maximum number of leaves, or a `polyseme.solvers.TreeGrowth`: leaves are split in two, those of largest weight
-        first, as long as held-out tokens become more probable. None: the tree does not grow.
+        first, as long as held-out tokens become more probable. With None, the tree does not grow.
     init : {"plsa", "random"}, default="plsa"
         Start of the fit. "plsa" arranges the topics of a short fit of PLSA in the tree by similarity.
     solver : {"accelerated-em", "em"}, default="accelerated-em"
@@ -61,7 +61,7 @@ class HierarchicalPLSA(TopicEstimator):
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
+        Dtype of the factors. None uses float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
         Seed of the start.
     verbose : int, default=0
@@ -82,7 +82,7 @@ class HierarchicalPLSA(TopicEstimator):
     tree_ : Tree
         The fitted tree.
     node_word_ : array of shape (n_nodes, n_words)
-        P(w|node); rows sum to one, those of silent nodes to zero.
+        P(w|node); rows sum to one, except that rows of silent nodes are zero.
     leaf_node_ : array of shape (n_leaves, n_nodes)
         P(node|leaf); rows sum to one.
     node_weights_ : array of shape (n_nodes,)
@@ -98,7 +98,7 @@ class HierarchicalPLSA(TopicEstimator):
     held_out_ : array
         With `growth`: mean log-probability of a held-out token for each tree that was tried.
     node_word_documents_ : array of shape (n_nodes, n_words)
-        Expected number of documents that contain a word and have it from a node.
+        Expected number of documents that contain a word produced by a node.
     topic_weights_ : array of shape (n_leaves,)
         P(leaf).
     doc_weights_ : array of shape (n_documents,)
@@ -203,7 +203,7 @@ class HierarchicalPLSA(TopicEstimator):
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+            The word of each column, or the vectorizer that made X. None uses the column names of a data frame.
 
         Returns
         -------
@@ -259,7 +259,7 @@ class HierarchicalPLSA(TopicEstimator):
         Parameters
         ----------
         vocabulary : sequence of str or fitted vectorizer, default=None
-            The word of each column. None: the names that the model knows.
+            The word of each column. None uses the names that the model knows.
         n_words : int, default=10
             Number of words per node.
 
@@ -289,7 +289,7 @@ class HierarchicalPLSA(TopicEstimator):
         Parameters
         ----------
         vocabulary : sequence of str or fitted vectorizer, default=None
-            The word of each column. None: the names that the model knows.
+            The word of each column. None uses the names that the model knows.
         n_words : int, default=8
             Number of words per node.
 
@@ -330,13 +330,13 @@ class HierarchicalPLSA(TopicEstimator):
         )  # fmt: skip
 
     def _begin(self, tree: Tree, growth: TreeGrowth | None, corpus: Corpus, rng: np.random.Generator) -> TreeRun:
-        """Begin a fit. The start, and the growth of the tree, use all documents in memory, or a sample of them."""
-        memory, whole = corpus.load(rng)
+        """Begin a fit. The start and the growth of the tree use all documents, or a sample that fits in memory."""
+        memory, is_complete = corpus.load(rng)
         point, scores = STARTS[self.init](memory, tree, rng), None
         if growth is not None:
             grown = grow(growth, memory, tree, point, rng)
             tree, point, scores = grown.tree, grown.point, grown.scores
-        point = corpus_rows(corpus, tree, point, whole)
+        point = corpus_rows(corpus, tree, point, is_complete)
         return TreeRun(corpus, tree, point, extrapolate=self.solver == SOLVERS[0], scores=scores)
 
     def _resume(self, tree: Tree, corpus: Corpus, state: Snapshot) -> TreeRun:
@@ -350,8 +350,8 @@ class HierarchicalPLSA(TopicEstimator):
             unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents,
             vocabulary=training.vocabulary,
         )  # fmt: skip
-        found = node_attributes(arrays.node_word, arrays.leaf_node, folded, corpus.all_documents)
-        self._set_fitted(folded, end, {**found, "node_word_": arrays.node_word, "leaf_node_": arrays.leaf_node})
+        attributes = node_attributes(arrays.node_word, arrays.leaf_node, folded, corpus.all_documents)
+        self._set_fitted(folded, end, {**attributes, "node_word_": arrays.node_word, "leaf_node_": arrays.leaf_node})
         self.parents_ = np.array(tree.parents, dtype=np.int64)
         self.leaves_ = np.array(tree.leaves, dtype=np.int64)
         self.node_names_ = None if tree.names is None else list(tree.names)
@@ -359,7 +359,7 @@ class HierarchicalPLSA(TopicEstimator):
 
     def _complete_topics(self, unigram: Floats) -> None:
         missing = self.fitted_.missing_words(unigram)
-        # A leaf is a mixture of nodes, so the same words in all nodes give the leaves what the inherited method does.
+        # A leaf is a mixture of nodes, so changing all nodes changes the leaves as the inherited method does.
         self.node_word_ = with_missing_words(self.node_word_, missing, unigram)
         super()._complete_topics(unigram)
 
@@ -423,7 +423,7 @@ class _TreeArrays(NamedTuple):
 
 
 def _largest_weights(shard: Shard, theta: Array) -> Array:
-    """Return the largest weight of each leaf in a document."""
+    """Return the largest weight that each leaf has in any document."""
     return np.asarray(theta.max(axis=0, initial=0))
 
 

@@ -70,13 +70,13 @@ VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
 INITS = ("auto", "plsa", *STARTS)
 LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
 _MIN_PRIOR, _MAX_PRIOR = 1e-30, 1e10
-"""Priors that float32 can add to expected counts."""
+"""Smallest and largest prior that float32 can add to expected counts."""
 _STREAM_OFFSET = 10.0
-"""Default offset of the step size in `partial_fit`. A random start should be forgotten soon."""
+"""Default offset of the step size in `partial_fit`. It is small, so that a random start is soon forgotten."""
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in topics that are fitted to a sample."""
 _TOLERANCES = {False: 1e-4, True: 1e-2}
-"""Default of `tol`, by whether the solver is "map", where it is that of PLSA."""
+"""Default of `tol`, by whether the solver is "map", which uses the default of PLSA."""
 
 
 def _has_partial_fit(estimator: LDA) -> bool:
@@ -108,10 +108,11 @@ class LDA(TopicEstimator):
         with mini-batches, and "map" finds the mode of the posterior, as PLSA with Dirichlet priors. A solver object
         (`polyseme.solvers.Variational` or `polyseme.solvers.OnlineVariational`) has its own settings.
     doc_topic_prior : float, array of shape (K,) or str, default=None
-        Alpha. "symmetric-learned" or "asymmetric-learned" learns it in the fit. None: 1/K; with solver="map" 1 + 1/K,
-        which adds as many pseudo-counts. With solver="map", 1 is neutral, and both priors neutral is PLSA.
+        Alpha. "symmetric-learned" or "asymmetric-learned" learns it in the fit. None uses 1/K, and 1 + 1/K with
+        solver="map", which adds as many pseudo-counts. With solver="map", 1 is neutral, and the model with two neutral
+        priors is PLSA.
     topic_word_prior : float, array of shape (n_words,) or str, default=None
-        Eta, as `doc_topic_prior`.
+        Eta, like `doc_topic_prior`.
     init : {"auto", "plsa", "random", "nndsvd", "lsa"} or pair of arrays, default="auto"
         Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
         pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in
@@ -122,17 +123,17 @@ class LDA(TopicEstimator):
         Maximum number of iterations of a start; with solver="online", of passes over the documents.
     tol : float, default=None
         A fit stops when an iteration adds at most `tol` nats per token to the bound (mean of the last iterations).
-        None: 1e-4; with solver="map" 1e-2 and the criterion of PLSA.
+        None uses 1e-4; with solver="map" 1e-2 and the criterion of PLSA.
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
+        Dtype of the factors. None uses float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
         Seed of the start.
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, bound, gain (with solver="map": that of PLSA).
+        Called after each iteration with a dict: iteration, seconds, bound, gain (with solver="map": as in PLSA).
 
     Attributes
     ----------
@@ -149,7 +150,7 @@ class LDA(TopicEstimator):
     topic_word_prior_ : array of shape (n_words,)
         Eta, as given or learned.
     bound_ : float
-        Lower bound of the log evidence of the training documents, in nats (not per token). Not available with
+        Lower bound on the log evidence of the training documents, in nats (not per token). Not available with
         solver="map".
     topic_weights_ : array of shape (K,)
         P(z), from the means.
@@ -162,7 +163,7 @@ class LDA(TopicEstimator):
     log_likelihood_ : float
         Mean log P(w|d) of a training token at the means (natural logarithm).
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, bound, gain in nats per token (with solver="map": those of PLSA).
+        Values of each iteration: iteration, seconds, bound, gain in nats per token (with solver="map": as in PLSA).
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
@@ -254,7 +255,7 @@ class LDA(TopicEstimator):
             Weights of the documents. A document of weight v counts as v equal documents (with solver="online" only
             approximately).
         feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+            The word of each column, or the vectorizer that made X. None uses the column names of a data frame.
 
         Returns
         -------
@@ -281,8 +282,8 @@ class LDA(TopicEstimator):
         """Update the posterior with some documents, by one pass of `polyseme.solvers.OnlineVariational` over them.
 
         The first call initializes the model, unless it was fitted before; later calls keep its vocabulary, priors and
-        dtype. The posterior is that of the documents seen so far, or of the solver's `total_documents`. Sets
-        components_, topic_word_dirichlet_, topic_weights_ (from expected counts), unigram_, n_tokens_ and
+        dtype. The posterior is that of the documents seen so far, or of `total_documents` of the solver. The method
+        sets components_, topic_word_dirichlet_, topic_weights_ (from expected counts), unigram_, n_tokens_ and
         n_documents_seen_; use `transform` for the weights of documents. Results depend on the order of the documents,
         but not on the number of threads. Not available with solver="map" or with learned priors.
 
@@ -347,11 +348,11 @@ class LDA(TopicEstimator):
             theta, phi = given_pair(self.init, corpus, Model(K), corpus.kept)
             return lambda: corpus.split(expected_counts(theta, corpus.totals)), phi
         if self.init in ("auto", "plsa"):
-            memory, whole = corpus.load(rng, solver.start_nonzeros)
+            memory, is_complete = corpus.load(rng, solver.start_nonzeros)
             theta, phi = solver.short_fit(memory, K, rng)
-            if whole:
+            if is_complete:
                 return lambda: corpus.split(expected_counts(theta, memory.totals)), phi
-            # A word that the sample does not have must not have probability zero.
+            # A word that the sample does not contain must not have probability zero.
             unigram = corpus.unigram[:, np.newaxis].astype(phi.dtype)
             phi[:, :K] = (1 - _UNIGRAM_SHARE) * phi[:, :K] + _UNIGRAM_SHARE * unigram
             return lambda: corpus.rows(partial(folded_expected, K), (phi,)), phi
@@ -403,10 +404,10 @@ class LDA(TopicEstimator):
             corpus.all_documents, dirichlet_means(posterior.topic_word), posterior,
             unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=vocabulary,
         )  # fmt: skip
-        found = self._of_documents(folded, corpus)
+        attributes = self._of_documents(folded, corpus)
         if not interrupted:
             folder.finish()
-        self._set_fitted(folded, end, {**found, "doc_topic_prior_": alpha, "topic_word_prior_": eta})
+        self._set_fitted(folded, end, {**attributes, "doc_topic_prior_": alpha, "topic_word_prior_": eta})
         return interrupted
 
     def _fit_map(self, training: Training, K: int, tol: float) -> bool:
@@ -425,8 +426,8 @@ class LDA(TopicEstimator):
             topic_word_prior=Dirichlet(tuple(eta.values)),
         )
         fit = plsa._fit_corpus(plsa._settings(), training)
-        found = {"doc_topic_prior_": alpha.values, "topic_word_prior_": eta.values}
-        self._set_fitted(fit.folded, fit.end._replace(solver=MAP), found)
+        attributes = {"doc_topic_prior_": alpha.values, "topic_word_prior_": eta.values}
+        self._set_fitted(fit.folded, fit.end._replace(solver=MAP), attributes)
         return fit.end.interrupted
 
     def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
@@ -462,8 +463,8 @@ def _partial_fit(
 ) -> None:
     """Update the posterior with these documents, in their order and in mini-batches, and set the fitted attributes.
 
-    `priors(n_words)` returns the priors of a first call. The posterior lambda of the topics is that of D documents, all
-    documents seen so far and these: lambda - eta, the expected counts, grows with D from call to call.
+    `priors(n_words)` returns the priors of a first call. The posterior lambda of the topics is that of D documents: all
+    documents seen so far, including these. The expected counts lambda - eta therefore grow with D from call to call.
     """
     corpus, vocabulary, before = next_documents(estimator, X, sample_weight)
     totals = add_totals(corpus, before)
@@ -523,7 +524,7 @@ def _set_posterior(estimator: LDA, state: PosteriorState, totals: SeenTotals, vo
     estimator.documents_ = None
     estimator.fitted_ = FittedTopics(
         dirichlet_means(lambda_),
-        # Counts that are tiny beside the prior vanish in a lambda of an earlier call: then all topics are equal.
+        # Counts that are tiny compared with the prior vanish in lambda. After such a call all topics are equal.
         expected / total if total > 0 else np.full(K, 1.0 / K),
         totals.unigram,
         np.ones(K, dtype=bool),
@@ -546,7 +547,7 @@ def _variational_solver(solver: Any) -> VariationalSolver:
 
 
 def _concentration(name: str, value: Any, size: int, default: float) -> Concentration:
-    """Return the parameters of a Dirichlet prior from None, a number, an array, or the name of a way to learn it."""
+    """Return the parameters of a Dirichlet prior from None, a number, an array, or the name of a learning method."""
     if value is None:
         return Concentration(np.full(size, default))
     if isinstance(value, str):
@@ -561,7 +562,7 @@ def _concentration(name: str, value: Any, size: int, default: float) -> Concentr
     if isinstance(value, bool) or values.ndim > 1 or (values.ndim == 0 and not isinstance(value, Real | np.ndarray)):
         raise InputError(f"{name} must be None, a number, an array or a name, got {value!r}.")
     if values.ndim == 1 and values.size != size:
-        raise InputError(f"{name} has {values.size} numbers where {size} are needed: give one number, or {size}.")
+        raise InputError(f"{name} has {values.size} numbers where {size} are needed: give 1 or {size} numbers.")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InputError(f"{name} must be finite and greater than 0, got {value!r}.")
     if not ((values >= _MIN_PRIOR) & (values <= _MAX_PRIOR)).all():

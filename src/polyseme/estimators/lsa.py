@@ -25,16 +25,18 @@ _NEARLY_PARALLEL = 0.999
 _DENSE_ENTRIES = 1 << 22
 """Matrices with at most this many entries are decomposed by a dense SVD."""
 _FIRST_RANK = 32
-"""First number of singular values to compute, if a share of the variance is rank."""
+"""First number of singular values to compute if n_components is a share of the variance."""
 LocalWeight = Callable[[Floats], Floats]
 GlobalWeight = Callable[[sp.csr_array], Floats]
 
 
 def unit_weights(X: sp.csr_array) -> Floats:
+    """Return the weight 1 for each word."""
     return np.ones(X.shape[1])
 
 
 def document_frequencies(X: sp.csr_array) -> Floats:
+    """Return the number of documents that contain each word."""
     return np.bincount(X.indices[X.data > 0], minlength=X.shape[1]).astype(np.float64)
 
 
@@ -61,7 +63,7 @@ WEIGHTS: dict[str, tuple[LocalWeight, GlobalWeight]] = {
     "tf-idf": (np.asarray, inverse_document_frequencies),
     "log-entropy": (np.log1p, entropy_weights),
 }
-"""LocalWeight weight of a count and global weight of a word, for each name that `LSA(weights=)` accepts."""
+"""Local weight of a count and global weight of a word, for each name that `LSA(weights=)` accepts."""
 
 
 class LSA(CountDecomposition):
@@ -71,20 +73,21 @@ class LSA(CountDecomposition):
 
         A ~ U S V'
 
-    A document has the vector A V (for a training document U S), a word V S. Documents are compared by angles. Nothing
-    is centered, so "variance" means sum of squares. Nothing is random, and the number of threads does not change the
-    result, because linear algebra runs with one thread inside `fit`. Another BLAS or processor may round differently.
+    The vectors of documents are A V (for training documents U S), those of words V S. Documents are compared by angles.
+    Nothing is centered, so "variance" means sum of squares. Nothing is random, and the number of threads does not
+    change the result, because linear algebra runs with one thread inside `fit`. Another BLAS or processor may round
+    differently.
 
     Parameters
     ----------
     n_components : int or float, default=100
         Number of singular values K, at most as many as exist; or, below 1, the share of the variance that they explain
-        together. A share costs one decomposition for every doubling of K.
+        together. A share needs one decomposition for every doubling of K.
     weights : {"counts", "tf-idf", "log-entropy"}, default="log-entropy"
         Weights of the counts: x, x (log((1 + n) / (1 + documents with the word)) + 1), or log(1 + x) (1 + sum_d p log p
         / log n) with p = x_dw / sum_d x_dw and n documents.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the vectors. None: float64 for float64 data, else float32. All computations are in float64.
+        Dtype of the vectors. None uses float64 for float64 data, else float32. All computations are in float64.
 
     Attributes
     ----------
@@ -236,7 +239,7 @@ class LSA(CountDecomposition):
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
         Y : array-like or sparse matrix of shape (n_others, n_words), default=None
-            Counts of other documents. None: the training documents.
+            Counts of other documents. None uses the training documents.
 
         Returns
         -------
@@ -265,7 +268,7 @@ class LSA(CountDecomposition):
         return _nearest(self.angles(X), n)
 
     def nearest_words(self, words: Any, n: int = 10) -> tuple[Array, Floats]:
-        """Return the words nearest to given words. The word itself is among them.
+        """Return the words nearest to given words. Each given word is among its own neighbors.
 
         Parameters
         ----------
@@ -301,15 +304,17 @@ class LSA(CountDecomposition):
 
 
 def angles(X: Any, Y: Any = None) -> Floats:
-    """Return the angles in degrees between the rows of X and the rows of Y (of X itself without Y), dense or sparse.
+    """Return the angles in degrees between the rows of X and the rows of Y, dense or sparse. None uses X as Y.
 
-    The angle of equal directions is 0, that of vectors without a common entry is 90, and so is that of a zero vector
-    with any other.
+    The angle is 0 between equal directions, and 90 between vectors without a common entry and between a zero vector and
+    any other vector.
     """
     first = unit_rows(X)
     second = first if Y is None else unit_rows(Y)
     if first.shape[1] != second.shape[1]:
-        raise InputError(f"The vectors have {first.shape[1]} and {second.shape[1]} entries: both need the same number.")
+        raise InputError(
+            f"The vectors have {first.shape[1]} and {second.shape[1]} entries: both must have the same number."
+        )
     cosines = (first @ second.T).toarray()
     result = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
     rows, columns = np.nonzero(cosines > _NEARLY_PARALLEL)  # here the arc cosine loses half of its digits

@@ -1,6 +1,6 @@
 """Non-negative matrix factorization (NMF) as a scikit-learn estimator.
 
-NMF is PLSA without its normalization, so PLSA fits it, for the Kullback-Leibler loss by maximum likelihood.
+NMF is PLSA without its normalization, so the code of PLSA fits it, by maximum likelihood for the Kullback-Leibler loss.
 
 References
 ----------
@@ -68,23 +68,23 @@ class NMF(FittedDecomposition):
     loss : str or Loss, default="kullback-leibler"
         What to minimize: a name above, or a `polyseme.losses.Beta` with another parameter.
     solver : str or Solver, default="auto"
-        Solver as in PLSA; for other losses than Kullback-Leibler "hals" (squared loss) or "mm". Where "auto" chooses
+        Solver as in PLSA; for losses other than Kullback-Leibler "hals" (squared loss) or "mm". If "auto" chooses
         coordinate ascent, ten iterations with multiplicative updates come first.
     init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
         Start of the fit: a name or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept.
     max_iter : int, default=None
-        Maximum number of iterations of a start. None: the limit of the solver as in PLSA.
+        Maximum number of iterations of a start. None uses the limit of the solver as in PLSA.
     tol : float, default=0.01
-        Tolerance in nats per token as in PLSA. With another loss than Kullback-Leibler, a fit stops when its last ten
+        Tolerance in nats per token as in PLSA. With a loss other than Kullback-Leibler, a fit stops when its last ten
         iterations have lowered the loss by at most `tol` percent of the loss at the start.
     early_stopping : EarlyStopping, default=None
         Early stopping by held-out documents as in PLSA (Kullback-Leibler loss only).
     n_jobs : int, default=None
         Number of threads as in PLSA.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
+        Dtype of the factors. None uses float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
         Seed of the start.
     verbose : int, default=0
@@ -191,10 +191,10 @@ class NMF(FittedDecomposition):
         feature_names : sequence of str or fitted vectorizer, default=None
             The word of each column, or the vectorizer that made X.
         entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
-            Weights of the entries of X in the loss, of which 0 means that an entry is missing; booleans say which
-            entries are observed. Entries that a sparse matrix does not store have weight 0, also where X is zero.
-            `polyseme.losses.HiddenEntries` marks the missing entries instead. None: all entries have weight 1, and NaN
-            in a dense X is a missing entry. For loss="kullback-leibler" and "squared".
+            Weights of the entries of X in the loss; 0 means that an entry is missing, and booleans say which entries
+            are observed. Entries that a sparse matrix does not store have weight 0, even where X is zero.
+            `polyseme.losses.HiddenEntries` marks the missing entries instead. With None, all entries have weight 1, and
+            NaN in a dense X is a missing entry. Only for loss="kullback-leibler" and "squared".
 
         Returns
         -------
@@ -209,8 +209,8 @@ class NMF(FittedDecomposition):
         _check_place(X, loss.name, loss.is_likelihood)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
             folded, end = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
-            found = self._of_documents(folded, training.corpus.all_documents)
-        self._set_fitted(folded, end, {**found, "loss_": loss.name})
+            attributes = self._of_documents(folded, training.corpus.all_documents)
+        self._set_fitted(folded, end, {**attributes, "loss_": loss.name})
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -331,8 +331,8 @@ class NMF(FittedDecomposition):
         NMF
             The fitted factorization.
         """
-        own = cls().get_params(deep=False)
-        model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in own})
+        names = cls().get_params(deep=False)
+        model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in names})
         model._share_fit(plsa)
         model.loss_, model.doc_totals_ = KULLBACK_LEIBLER.name, plsa.doc_weights_ * plsa.n_tokens_
         return model
@@ -376,13 +376,13 @@ class NMF(FittedDecomposition):
         if not isinstance(self.init, str):
             W, H = pair_of_factors(self.init, ("W", "H"))
             if W.shape[1] != H.shape[0]:
-                raise InputError(f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, where both need K.")
+                raise InputError(f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, but both must be K.")
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
 
 
 def _check_place(X: Any, loss: str, is_likelihood: bool) -> None:
-    """Raise UnsupportedError for shards and a loss whose solvers need all counts in memory."""
+    """Raise UnsupportedError for shards with a loss whose solvers need all counts in memory."""
     if is_stored(X) and not is_likelihood:
         raise UnsupportedError(
             f"NMF with loss={loss!r} takes no shards: give the counts as an array, or use loss='kullback-leibler'."
@@ -395,7 +395,7 @@ def _scaled(doc_topic: Array, totals: Floats) -> Array:
 
 
 def _known_totals(counts: SparseCounts, H: Array) -> Floats:
-    """Return the tokens of each document whose words have a probability in H; no W can produce the others."""
+    """Return the tokens of each document whose words have a probability in H; no W can produce other tokens."""
     word_sums = H.sum(axis=0)
     check_topics(word_sums)
     return select_known_words(counts, word_sums > 0)[0].totals
@@ -444,7 +444,7 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
 
 
 def weighted_loss(loss: Loss, shard: Shard, W: Array, H: Array) -> float:
-    """Return the error of W, without a likelihood or with weights of the entries."""
+    """Return the loss of W H, for losses without a likelihood and for weights of entries."""
     sums = LossSums(loss, shard.counts, len(H), n_threads=shard.n_threads, entries=shard.entries)
     return shard.total_log(sums.values(padded(W, H.dtype), padded(H.T, H.dtype)))
 

@@ -68,9 +68,9 @@ from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_no
 MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
 _UNSEEN_SHARE = 0.5
-"""Weight of words that the first documents do not have, in the random topics that `partial_fit` starts from."""
+"""Weight of words that the first documents do not contain, in the random topics that `partial_fit` starts from."""
 _TRACE = 1e-6
-"""Share of a topic that a word gets which no topic has."""
+"""Share of a topic, divided by the number of words, that a word gets if it has probability zero in every topic."""
 
 
 def _has_partial_fit(estimator: PLSA) -> bool:
@@ -122,10 +122,10 @@ class PLSA(TopicEstimator):
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=None
-        Maximum number of iterations of a start. None: the limit of the solver, which is 200, and 3000 for
+        Maximum number of iterations of a start. None uses the limit of the solver, which is 200, and 3000 for
         `HeldOutTempered`, whose schedule ends by itself.
     tol : float, default=0.01
-        A fit stops when `residual`, an upper bound of what re-optimizing either factor could gain, is at most `tol`
+        A fit stops when `residual`, an upper bound on the gain from re-optimizing either factor, is at most `tol`
         nats per token. The true gain is usually several times smaller; 0.01 nats are 1% of perplexity. With a prior
         under which EM may lower the objective, the criterion is the share of all tokens that an iteration reassigns.
         With another loss, the residual is the decrease of the loss in the last ten iterations, in percent of the loss
@@ -140,11 +140,11 @@ class PLSA(TopicEstimator):
     doc_topic_prior : float, Prior or list of Prior, default=None
         Prior on P(z|d). A number is the alpha of a symmetric Dirichlet prior (1 is neutral).
     topic_word_prior : float, Prior or list of Prior, default=None
-        Prior on P(w|z), as `doc_topic_prior`.
+        Prior on P(w|z), like `doc_topic_prior`.
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32. Counts and sample weights must be 0 or
+        Dtype of the factors. None uses float64 for float64 data, else float32. Counts and sample weights must be 0 or
         between 1e-10 and 1e10 in float32, and between 1e-30 and 1e30 in float64.
     random_state : int or RandomState, default=None
         Seed of the start.
@@ -157,8 +157,8 @@ class PLSA(TopicEstimator):
     checkpoint : path-like or Checkpoint, default=None
         Folder to which the state of the fit is written every ten seconds, or a `polyseme.solvers.Checkpoint` with
         another interval. A fit with the same data and parameters resumes from it, with the same result to the last bit.
-        The state is not removed after the fit. None: a fit to shards stores its state beside the shards until it ends;
-        other fits store nothing.
+        The state is not removed after the fit. With None, a fit to shards stores its state beside the shards until it
+        ends, and other fits store nothing.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class PLSA(TopicEstimator):
     doc_background_ : array of shape (n_documents,)
         Share of each training document that the background explains.
     annealing_ : array of shape (n_stages, 2)
-        With the solver `Annealed`: beta and the number of different topics at each stage.
+        With the solver `Annealed`: beta and the number of distinct topics at each stage.
     held_out_ : array
         With `early_stopping`: mean log-probability of a held-out token at the start and after each iteration.
     vocabulary_ : array of str or None
@@ -293,12 +293,13 @@ class PLSA(TopicEstimator):
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
-            The word of each column, or the vectorizer that made X. None: the column names of a data frame.
+            The word of each column, or the vectorizer that made X. None uses the column names of a data frame.
         entry_weight : array-like, sparse matrix or HiddenEntries of shape (n_documents, n_words), default=None
-            Weights of the entries of X in the loss, of which 0 means that an entry is missing; booleans say which
-            entries are observed. Entries that a sparse matrix does not store have weight 0, also where X is zero.
-            `polyseme.losses.HiddenEntries` marks the missing entries instead. None: all entries have weight 1, and NaN
-            in a dense X is a missing entry. For loss="kullback-leibler" and "squared", without priors and background.
+            Weights of the entries of X in the loss; 0 means that an entry is missing, and booleans say which entries
+            are observed. Entries that a sparse matrix does not store have weight 0, even where X is zero.
+            `polyseme.losses.HiddenEntries` marks the missing entries instead. With None, all entries have weight 1, and
+            NaN in a dense X is a missing entry. Only for loss="kullback-leibler" and "squared", without priors and
+            background.
 
         Returns
         -------
@@ -308,8 +309,8 @@ class PLSA(TopicEstimator):
         settings = self._settings()
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
             fit = self._fit_corpus(settings, training)
-            found = self._of_documents(fit.folded, training.corpus.all_documents)
-        self._set_fitted(fit.folded, fit.end, found)
+            attributes = self._of_documents(fit.folded, training.corpus.all_documents)
+        self._set_fitted(fit.folded, fit.end, attributes)
         finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
         return self
 
@@ -364,9 +365,10 @@ class PLSA(TopicEstimator):
         """Update the model with some documents, by one pass of stepwise EM over them.
 
         The first call initializes the model, unless it was fitted before; later calls keep its vocabulary and dtype.
-        Words may appear that no earlier document has. A background is that of the documents of the first call. Sets
-        components_, topic_weights_, unigram_, n_tokens_ and n_documents_seen_; use `transform` for the weights of
-        documents. Results depend on the order of the documents, but not on the number of threads.
+        Documents may contain words that no earlier document contains. A background comes from the documents of the
+        first call. The method sets components_, topic_weights_, unigram_, n_tokens_ and n_documents_seen_; use
+        `transform` for the weights of documents. Results depend on the order of the documents, but not on the number of
+        threads.
 
         Parameters
         ----------
@@ -506,9 +508,9 @@ class PLSA(TopicEstimator):
     def _fit_corpus(
         self, settings: LikelihoodSettings, training: Training, *, free_scale: bool = False
     ) -> LikelihoodFit:
-        """Fit a corpus. Sets no attribute: NMF and LDA with solver="map" use the result too.
+        """Fit a corpus. This sets no attribute, because NMF and LDA with solver="map" use the result, too.
 
-        `free_scale` says whether a loss other than the Kullback-Leibler divergence is that of NMF.
+        `free_scale` says whether the scale of documents is free with a loss other than Kullback-Leibler, as in NMF.
         """
         corpus, vocabulary = training
         check_seed(self.checkpoint, self.random_state)
@@ -542,8 +544,8 @@ class PLSA(TopicEstimator):
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in
         doc_prior = None if self.doc_topic_prior is None else as_prior(self.doc_topic_prior)
-        known = None if doc_prior is None or doc_prior.neutral else doc_prior.of_training()
-        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, prior=known, **topics)
+        prior = None if doc_prior is None or doc_prior.neutral else doc_prior.of_training()
+        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, prior=prior, **topics)
         if not interrupted:
             folder.finish()
         return LikelihoodFit(folded, end)
@@ -570,14 +572,15 @@ class PLSA(TopicEstimator):
         shares, inference = np.zeros(corpus.n_words), cast(MaximumLikelihood, folded.fitted.inference)
         if inference.background is not None:
             # Shares of a joint background differ between documents. Its corpus is in memory, which is one shard.
-            own = folded.documents.background if inference.background.joint else np.float64(inference.background.share)
+            joint = inference.background.joint
+            by_document = folded.documents.background if joint else np.float64(inference.background.share)
             rows = corpus.split(folded.documents.doc_topic)
-            parts = corpus.map(partial(background_tokens, inference, own), rows, (folded.fitted.topic_word,))
+            parts = corpus.map(partial(background_tokens, inference, by_document), rows, (folded.fitted.topic_word,))
             np.divide(np.sum(parts, axis=0), corpus.word_totals, out=shares, where=corpus.word_totals > 0)
         return {"word_background_": shares}
 
     def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
-        """Return theta, in the form that the corpus uses, and phi, both padded; n_d theta for another loss."""
+        """Return theta, in the form that the corpus uses, and phi, both padded. With another loss, return n_d theta."""
         theta, phi = self._unshaped_start(corpus, model, rng)
         if model.doc_prior is not None and model.doc_prior.of_training() is not None:  # a corpus in memory
             rows = theta[:, : model.n_topics].astype(np.float64)
@@ -603,7 +606,7 @@ class PLSA(TopicEstimator):
 
 
 def _rows_of_all(corpus: Corpus, rows: Any) -> Any:
-    """Return the rows of a fit for all documents: zeros for those that the fit did not use."""
+    """Return the rows of a fit for all documents, with zeros for documents that the fit did not use."""
     if corpus.kept is None:
         return rows
     wide = np.zeros((corpus.all_documents.n_docs, rows.shape[1]), dtype=rows.dtype)
@@ -616,7 +619,7 @@ def background_tokens(
 ) -> Floats:
     """Return the expected number of tokens of each word in a shard that the background explains.
 
-    `shares` are those of the background in the documents, or one number for all of them.
+    `shares` are the shares of the background in the documents, or one share for all documents.
     """
     K = len(topic_word)
     A, B = inference.model(K).token_operands(doc_topic, topic_word, np.broadcast_to(shares, len(doc_topic)))
@@ -640,7 +643,7 @@ class SeenTotals(NamedTuple):
 def next_documents(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[MemoryCorpus, Array | None, FittedTopics | None]:
-    """Return the documents of a call of `partial_fit`, the words, and the model so far (None in the first call)."""
+    """Return the documents of a call of `partial_fit`, the words, and the fitted model (None in the first call)."""
     n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
     before: FittedTopics | None = vars(estimator).get("fitted_")
     X, weights, vocabulary, _ = training_data(estimator, X, sample_weight, reset=before is None)
@@ -653,7 +656,7 @@ def next_documents(
 
 
 def add_totals(corpus: MemoryCorpus, before: FittedTopics | None) -> SeenTotals:
-    """Return the totals after these documents."""
+    """Return the totals of the documents seen so far, including these."""
     documents = corpus.documents
     if before is None:
         return SeenTotals(documents, corpus.tokens, corpus.word_totals)
@@ -683,7 +686,7 @@ def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
 def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
     """Return phi (words x K) to start from.
 
-    A random start gives every word some probability, because later documents may have any word.
+    A random start gives every word a positive probability, because later documents may contain any word.
     """
     if not isinstance(estimator.init, str):
         return np.asarray(estimator.init[1], dtype=np.float64).T
@@ -695,7 +698,7 @@ def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
 
 
 def _revive_words(joint: Array) -> Array:
-    """Give words that no topic has a small probability in every topic, because EM cannot change a zero."""
+    """Give words with probability zero in all topics a small one in every topic, because EM cannot change a zero."""
     zero_rows = joint.sum(axis=1) <= 0
     if zero_rows.any():
         joint = joint.copy()

@@ -39,38 +39,38 @@ class RealTopicModel(Decomposition):
 
     The points are mapped to the standard simplex with one more dimension by a map that preserves the ratios of all
     distances (`polyseme.simplex.SimplexMap`). There each point is a distribution, a topic model is fitted, and its
-    topics are mapped back to corners. Data may also be non-negative; unlike in a topic model, the sum of a row then
-    matters, and the corners are not negative either.
+    topics are mapped back to corners. Data may also be non-negative; then the corners are non-negative, too, and unlike
+    in a topic model the sum of a row matters.
 
-    A fit without error is not unique, and the corners that are found depend on the start:
+    A fit without error is not unique, and its corners depend on the start:
 
     | volume | start | map |
     |---|---|---|
     | "minimum" | smallest simplex around the points, in the plane that fits them best | smallest that contains it |
     | "farthest" | points that are far from each other | the same |
-    | "data" | that of the model (algorithm of the paper) | that of the paper: the smallest entry is subtracted |
+    | "data" | start of the model (algorithm of the paper) | map of the paper: the smallest entry is subtracted |
 
-    For non-negative data another map takes the place of these, p = (x - shift, bound - sum(x)) / scale. No distribution
-    is mapped back to a point with negative entries, so the corners of every topic model are non-negative. The smallest
-    simplex is searched among those with such corners.
+    For non-negative data the map is p = (x - shift, bound - sum(x)) / scale instead. It maps no distribution back to a
+    point with negative entries, so the corners of every topic model are non-negative. The smallest simplex is then the
+    smallest one with non-negative corners.
 
     A model without a parameter `init`, such as scikit-learn's LatentDirichletAllocation, always has its own start.
 
     Parameters
     ----------
     model : estimator, default=None
-        Topic model, not fitted, with `fit_transform`, `transform` and `components_`; None for PLSA(10). Its `tol` is in
+        Unfitted topic model with `fit_transform`, `transform` and `components_`. None uses PLSA(10). Its `tol` is in
         nats per token, and on the simplex a complete fit may gain less than 0.1 nats. A PLSA with dtype="float32" needs
         half the memory.
     total : float, default=10000.0
         Sum of every mapped row. A model with a prior uses it as the number of tokens.
     volume : {"minimum", "farthest", "data"}, default="minimum"
-        Start and map, see the table.
+        Start and map; see the table.
     margin : float, default=0.05
         Share of the points (by weight) that may lie beyond any one face of the smallest simplex.
     non_negative : {"auto"} or bool, default="auto"
-        Whether corners must not have negative entries; "auto" if no point has any. With volume="data", use False for
-        the map of the paper.
+        Whether corners must not have negative entries. "auto" requires this if no point has a negative entry. With
+        volume="data", use False for the map of the paper.
 
     Attributes
     ----------
@@ -83,9 +83,9 @@ class RealTopicModel(Decomposition):
     model_ : estimator
         The fitted topic model. Its words are the entries of the standard simplex.
     shift_ : array of shape (n_features + 1,)
-        What the map subtracts from each entry.
+        Numbers that the map subtracts from the entries.
     non_negative_ : bool
-        Whether the corners were kept non-negative.
+        Whether the corners had to be non-negative.
     total_ : float
         The parameter `total` of the fit.
     n_features_in_ : int
@@ -238,7 +238,7 @@ class RealTopicModel(Decomposition):
         check_is_fitted(self)
         weights = np.asarray(weights)
         if weights.ndim != 2 or weights.shape[1] != len(self.components_):
-            raise InputError(f"weights must be a matrix of {len(self.components_)} columns, one for each corner.")
+            raise InputError(f"weights must be a matrix with {len(self.components_)} columns, one for each corner.")
         return np.einsum("dk,kw->dw", weights, self.components_)
 
     def reconstruction_error(self, X: Any) -> Floats:
@@ -261,15 +261,15 @@ class RealTopicModel(Decomposition):
     def outside_hull(self, X: Any, tolerance: float = 1e-6) -> Array:
         """Return which points lie outside the hull of the corners.
 
-        These points are approximated with an error. Noise moves nearly all points off the plane of the corners: raise
-        `tolerance` then.
+        These points are approximated with an error. Noise moves nearly all points off the plane of the corners: with
+        noise, increase `tolerance`.
 
         Parameters
         ----------
         X : array-like of shape (n_points, n_features)
             Points, dense.
         tolerance : float, default=1e-6
-            Distance to the hull that is allowed, as a multiple of the diameter of the hull.
+            Allowed distance to the hull, as a multiple of the diameter of the hull.
 
         Returns
         -------
@@ -300,14 +300,14 @@ class RealTopicModel(Decomposition):
         return np.concatenate([_is_below(simplex_map.to_simplex(X[part])) for part in _row_blocks(X)])
 
     def _checked_non_negative(self, points: Array) -> bool:
-        """Return whether the corners must not be negative."""
-        wanted = self.non_negative
-        if not isinstance(wanted, (bool, np.bool_)) and not (isinstance(wanted, str) and wanted == "auto"):
-            raise InputError(f"non_negative must be True, False or 'auto', got {wanted!r}.")
-        if not wanted:
+        """Return whether the corners must be non-negative."""
+        setting = self.non_negative
+        if not isinstance(setting, (bool, np.bool_)) and not (isinstance(setting, str) and setting == "auto"):
+            raise InputError(f"non_negative must be True, False or 'auto', got {setting!r}.")
+        if not setting:
             return False
         least = min(float(points[part].min()) for part in _row_blocks(points))
-        if least < 0 and wanted != "auto":
+        if least < 0 and setting != "auto":
             raise InputError(
                 f"non_negative=True needs points without negative entries, got {least:g}: use non_negative=False."
             )

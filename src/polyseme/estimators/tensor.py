@@ -58,9 +58,9 @@ class TensorPLSA(CountDecomposition):
         Number of topics K.
     modes : list of str, default=None
         For a long table (a polars or pandas data frame, or a dict of columns): the columns with the items of each mode.
-        None: all columns of a dict except `counts`; a data frame is then a matrix.
+        None uses all columns of a dict except `counts`, and takes a data frame as a matrix.
     counts : str, default=None
-        For a long table: the column with the counts. None: every row counts one event.
+        For a long table: the column with the counts. With None, every row counts one event.
     init : "random" or pair, default="random"
         Start of the fit. A pair is P(z) and a list with P(item|z) (K x items) of each mode.
     solver : {"accelerated-em", "em"}, default="accelerated-em"
@@ -74,7 +74,7 @@ class TensorPLSA(CountDecomposition):
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
-        Dtype of the factors. None: float64 for float64 data, else float32.
+        Dtype of the factors. None uses float64 for float64 data, else float32.
     random_state : int or RandomState, default=None
         Seed of the start.
     verbose : int, default=0
@@ -93,7 +93,7 @@ class TensorPLSA(CountDecomposition):
     shape_ : array of int
         Number of items of each mode.
     mode_labels_ : list of lists or None
-        Of a table: the names of the items of each mode, in the order of the factors.
+        For a table: the names of the items of each mode, in the order of the factors.
     log_likelihood_ : float
         Mean log P(i_1, ..., i_n) of a count (natural logarithm).
     history_ : dict of arrays
@@ -105,7 +105,7 @@ class TensorPLSA(CountDecomposition):
     n_tokens_ : float
         Sum of all counts.
     n_features_in_ : int
-        Of a matrix: number of columns.
+        For a matrix: number of columns.
     feature_names_in_ : array of str
         Names of the columns, if X is a data frame.
 
@@ -299,7 +299,7 @@ class TensorPLSA(CountDecomposition):
         mode : int, default=-1
             The mode.
         labels : sequence of str, default=None
-            Names of the items. None: the labels of the table, or x0, x1, ... for an array.
+            Names of the items. None uses the labels of the table, or x0, x1, ... for an array.
         n : int, default=10
             Number of items per topic.
 
@@ -342,7 +342,7 @@ class TensorPLSA(CountDecomposition):
                 raise InputError("The model was fitted to an array, so its items have no names: give an array.")
             data = _with_known_labels(data, self.mode_labels_, free)
         if len(data.shape) != len(known) or any(
-            mode != free and mine != theirs for mode, (mine, theirs) in enumerate(zip(data.shape, known, strict=True))
+            mode != free and size != fitted for mode, (size, fitted) in enumerate(zip(data.shape, known, strict=True))
         ):
             except_free = "" if free is None else f" except mode {free}"
             raise InputError(
@@ -393,17 +393,17 @@ class TensorPLSA(CountDecomposition):
 
 
 class TensorData(NamedTuple):
-    """Positive counts, with each tuple of indices once."""
+    """Positive counts, in which each tuple of indices occurs once."""
 
     coords: tuple[Array, ...]
     values: Array
     shape: tuple[int, ...]
     labels: list[list[Any]] | None
-    """Of a table: the sorted names of the items of each mode."""
+    """For a table: the sorted names of the items of each mode."""
 
 
 def _is_table(X: Any, modes: Any) -> bool:
-    if sp.issparse(X):  # dok_array is a mapping too
+    if sp.issparse(X):  # dok_array is a mapping, too
         return False
     return isinstance(X, Mapping) or (modes is not None and hasattr(X, "columns"))
 
@@ -481,8 +481,8 @@ def _with_known_labels(data: TensorData, known: list[list[Any]], mode: int | Non
     coords = list(data.coords)
     for other, names in enumerate(known):
         if other != mode:
-            place = {name: position for position, name in enumerate(names)}
-            lookup = np.array([place.get(name, -1) for name in data.labels[other]], dtype=np.int64)
+            index = {name: i for i, name in enumerate(names)}
+            lookup = np.array([index.get(name, -1) for name in data.labels[other]], dtype=np.int64)
             coords[other] = lookup[data.coords[other]]
             keep &= coords[other] >= 0
     shape = tuple(data.shape[mode] if m == mode else len(names) for m, names in enumerate(known))
@@ -515,5 +515,5 @@ def _given_start(init: Any, corpus: TensorCounts, K: int) -> TensorPoint:
         )
     for numbers in (weights, *factors):
         if not np.isfinite(numbers).all() or (numbers < 0).any() or (numbers.sum(axis=0) <= 0).any():
-            raise InputError("init: topic_weights and factors must be finite, non-negative, and no row all zeros.")
+            raise InputError("init: topic_weights and factors must be finite and non-negative, without rows of zeros.")
     return padded_point(weights / weights.sum(), [normalize_columns(factor) for factor in factors], corpus.dtype)
