@@ -1,6 +1,6 @@
 """Losses of an approximation Q = W H of data X: what NMF and PLSA minimize.
 
-A line in `LOSSES` adds a loss to the package: its name is public, `loss=` takes it, and model files can contain it.
+A line in `LOSSES` adds a loss to the package: its name is public, `loss=` accepts it, and model files can contain it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ KULLBACK_LEIBLER = Beta(1.0)
 LOSSES: dict[str, Loss] = {
     loss.name: loss for loss in (KULLBACK_LEIBLER, Beta(2.0), Beta(0.0), ChiSquare(), Absolute())
 }
-"""Losses by the name that `loss=` takes."""
+"""Losses by the name that `loss=` accepts."""
 
 __all__ = ["LOSSES", "Absolute", "Beta", "ChiSquare", "HiddenEntries", "Loss"]

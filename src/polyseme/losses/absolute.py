@@ -12,14 +12,14 @@ from polyseme.kernels import Array
 from polyseme.losses.base import Loss, Powers, Zeros
 
 _LEAST = 1e-7
-"""Smallest smoothing of a solver."""
+"""Smallest smoothing that a solver uses."""
 
 
 @dataclass(frozen=True)
 class Absolute(Loss):
     """Absolute value of the error, |x - q|.
 
-    It counts large errors less than the squared loss. Its fit is a median: where most entries that a topic explains are
+    Large errors count less than in the squared loss. The fit is a median: if most entries that a topic explains are
     zero, as in counts of words, the best q is near zero, so the loss suits dense data. |x - q| is at most
     (x - q)^2 / (2 e) + e / 2 with the current error e, and equal at the current q. The minimum of this weighted squared
     loss gives the update. At x = 0 the loss is q, so sparse data are used as they are.
@@ -29,7 +29,7 @@ class Absolute(Loss):
     smoothing : float, default=0.01
         Errors below this share of x have the weight 1 / e of an error of this size, because otherwise an entry that is
         fitted exactly would never change again. The updates then minimize a loss that differs by at most
-        smoothing x / 2 at such entries. A fit that can go no further continues with a tenth of the smoothing.
+        smoothing x / 2 at such entries. A fit that no longer improves continues with a tenth of the smoothing.
     """
 
     name = "absolute"

@@ -21,7 +21,7 @@ from polyseme.kernels import Array, Counts, ReciprocalSums
 
 
 class Zeros(Enum):
-    """How the entries with x = 0 enter the sums over all entries, which decides what sparse data cost."""
+    """Form of the loss at x = 0, which determines how such entries enter the sums, and the cost of sparse data."""
 
     LINEAR = "linear"
     """The loss of x = 0 is q, so that sums of the factors suffice. Only non-zeros are read."""
@@ -39,7 +39,7 @@ class Powers(NamedTuple):
 
     @property
     def exponent(self) -> float:
-        """Return the exponent of the multiplicative update."""
+        """Exponent of the multiplicative update."""
         return 1 / (self.rise + self.fall)
 
 
@@ -57,7 +57,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name that `loss=` takes, or that describes the loss if it has parameters."""
+        """Name that `loss=` accepts, or that describes the loss if it has parameters."""
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class Loss(ABC):
 
     @property
     def next_stage(self) -> Loss | None:
-        """The same loss with a closer majorizer, for a fit that can go no further; None if there is none."""
+        """The same loss with a closer majorizer, for a fit that no longer improves; None if there is none."""
         return None
 
     @abstractmethod

@@ -14,8 +14,8 @@ from polyseme.losses.base import Loss, Powers, Zeros
 class ChiSquare(Loss):
     """Pearson's chi-square statistic.
 
-    (x - q)^2 / q = x^2 / q - 2 x + q, which Zhang, Ding and Tang name beside least squares and Kullback-Leibler. The
-    form of Neyman divides by x, which is zero for most words of a document. Pearson's form agrees with twice the
+    (x - q)^2 / q = x^2 / q - 2 x + q, which Zhang, Ding and Tang mention with least squares and Kullback-Leibler.
+    Neyman's form divides by x, which is zero for most words of a document. Pearson's form agrees with twice the
     Kullback-Leibler divergence up to the second order in x - q. x^2 / q is convex in q, and Jensen's inequality gives
     the update with the exponent 1/2, which never raises the loss. Sparse data are used as they are.
 

@@ -1,9 +1,9 @@
 """Weights of entries: how much each entry of the data counts. An entry of weight zero is missing.
 
 With weights v, a fit minimizes sum v loss(x, q) over all entries, zeros of the data included. For the Kullback-Leibler
-divergence and the squared loss, the numerators of the updates are sums of y = v x, which is what the counts of a
-weighted corpus hold. The denominators are sums of v, or of v q, over the entries that are observed, and not those of
-whole rows and columns: an entry that is missing is not a zero. No array of entries x K is allocated.
+divergence and the squared loss, the numerators of the updates are sums of y = v x, which are the counts of a weighted
+corpus. The denominators are sums of v, or of v q, over the observed entries, not over complete rows and columns: a
+missing entry is not a zero. No array of entries x K is allocated.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from polyseme.kernels import (
 
 
 class EntryWeights(ABC):
-    """Weights v of the entries of a table (documents x words). `weights` multiply documents (None: one)."""
+    """Weights v of the entries of a table (documents x words). `weights` are weights of documents; None means one."""
 
     @property
     @abstractmethod
     def largest(self) -> tuple[Floats, Floats]:
-        """Return the largest weight of each document and of each word; one where all are zero."""
+        """Largest weight of each document and of each word; one if all its weights are zero."""
 
     @abstractmethod
     def at(self, rows: Array, columns: Array) -> Floats:
-        """Return the weights of some entries."""
+        """Return the weights of the entries in these rows and columns."""
 
     @abstractmethod
     def dense(self) -> Array:
@@ -76,7 +76,7 @@ class EntryWeights(ABC):
         return self.at(rows, counts.indices)
 
     def times(self, X: Any) -> Any:
-        """Return y = v x, CSR or dense as X."""
+        """Return y = v x, in the format of X (CSR or dense)."""
         if not sp.issparse(X):
             return X * self.dense()
         X = sp.csr_array(X, copy=True)
@@ -95,12 +95,12 @@ class StoredWeights(EntryWeights):
 
     @cached_property
     def largest(self) -> tuple[Floats, Floats]:
-        found = np.zeros(self.counts.n_docs), np.zeros(self.counts.n_words)
+        maxima = np.zeros(self.counts.n_docs), np.zeros(self.counts.n_words)
         rows = np.repeat(np.arange(self.counts.n_docs), np.diff(self.counts.indptr))
-        for largest, places in zip(found, (rows, self.counts.indices), strict=True):
-            np.maximum.at(largest, places, self.counts.values)
+        for largest, index in zip(maxima, (rows, self.counts.indices), strict=True):
+            np.maximum.at(largest, index, self.counts.values)
             largest[largest == 0] = 1
-        return found
+        return maxima
 
     def at(self, rows: Array, columns: Array) -> Floats:
         return np.asarray(self.counts.matrix()[rows, columns], dtype=np.float64).ravel()
@@ -141,8 +141,8 @@ class DenseWeights(EntryWeights):
 
     @cached_property
     def largest(self) -> tuple[Floats, Floats]:
-        found = (self.counts.values.max(axis=axis, initial=0).astype(np.float64) for axis in (1, 0))
-        by_doc, by_word = (np.where(largest > 0, largest, 1) for largest in found)
+        maxima = (self.counts.values.max(axis=axis, initial=0).astype(np.float64) for axis in (1, 0))
+        by_doc, by_word = (np.where(largest > 0, largest, 1) for largest in maxima)
         return by_doc, by_word
 
     def at(self, rows: Array, columns: Array) -> Floats:
@@ -186,11 +186,11 @@ class DenseWeights(EntryWeights):
 
 @dataclass(frozen=True, eq=False)
 class DiagonalEntries(EntryWeights):
-    """Weight one on diagonals (Wold 1978), zero elsewhere.
+    """Weights that are one on diagonals (Wold 1978) and zero elsewhere.
 
-    An entry (d, w) is on them if group(d) + group(w) = fold modulo n_groups, so each document has 1 / n_groups of the
-    words, and each word 1 / n_groups of the documents. The sums are computed from sums over groups, without a table of
-    entries.
+    An entry (d, w) is on a diagonal if group(d) + group(w) = fold modulo n_groups, so each document has 1 / n_groups of
+    the words, and each word 1 / n_groups of the documents. The sums are computed from sums over groups, without a table
+    of entries.
 
     References
     ----------
@@ -235,8 +235,8 @@ class DiagonalEntries(EntryWeights):
     ) -> Floats:
         out, partner = np.empty(words.shape), self._partner(self.word_groups)
         for group in range(self.n_groups):
-            own = self.doc_groups == group
-            G = gram(docs[own], None if weights is None else weights[own], n_threads=n_threads)
+            members = self.doc_groups == group
+            G = gram(docs[members], None if weights is None else weights[members], n_threads=n_threads)
             out[partner == group] = words[partner == group] @ G
         return out
 
@@ -244,12 +244,12 @@ class DiagonalEntries(EntryWeights):
         return DiagonalEntries(self.doc_groups[rows], self.word_groups, self.n_groups, self.fold)
 
     def _partner(self, groups: Array) -> Array:
-        """Return the group of the other side whose entries are on the diagonals."""
+        """Return for each group of documents (or words) the group of words (or documents) on its diagonal."""
         return np.asarray((self.fold - groups) % self.n_groups)
 
 
 def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[DiagonalEntries]:
-    """Return `n_folds` sets of entries, each entry in exactly one. Groups are random and of nearly equal size."""
+    """Return `n_folds` sets of entries, with each entry in exactly one. Groups are random and nearly equal in size."""
     if min(n_docs, n_words) < n_folds:
         raise InputError(
             f"{n_docs} documents of {n_words} words cannot be divided into {n_folds} folds of entries: use at most "
@@ -262,7 +262,7 @@ def diagonal_folds(n_docs: int, n_words: int, n_folds: int, seed: int) -> list[D
 
 @dataclass(frozen=True, eq=False)
 class WithoutEntries(EntryWeights):
-    """Weight one, minus other weights, which are zero or one: hidden entries have weight zero, all others one."""
+    """Weights that are zero for hidden entries, where `hidden` is one, and one for all other entries."""
 
     hidden: EntryWeights
 
@@ -299,10 +299,10 @@ class WithoutEntries(EntryWeights):
 
 
 class HiddenEntries:
-    """Entries that are missing, for data of which most entries are observed.
+    """Missing entries, for data in which most entries are observed.
 
     `fit(X, entry_weight=HiddenEntries(mask))` gives the non-zeros of the mask weight zero and all other entries weight
-    one. A sparse mask takes memory for the missing entries only, where weights take it for the observed ones.
+    one. A sparse mask needs memory only for the missing entries, sparse weights only for the observed ones.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ class HiddenEntries:
         Returns
         -------
         EntryWeights
-            Weight zero for the missing entries, one for the others.
+            Weight zero for missing entries, and one for all others.
         """
         return WithoutEntries(StoredWeights(stored(self.pattern, dtype)))
 

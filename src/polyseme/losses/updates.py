@@ -1,14 +1,14 @@
-"""Multiplicative updates of a loss: sums over all entries, and the minimum of a majorizer that they give.
+"""Multiplicative updates of a loss: sums over all entries, and the minimum of the majorizer that these determine.
 
 The sums are the value of the loss, and the numerators and denominators of the updates. What the entries with x = 0 add
-(`Loss.zeros`) decides how sparse data are used:
+(`Loss.zeros`) determines how sparse data are used:
 
 - linear: sums of the factors, plus a correction at the non-zeros, by the compiled kernels;
 - squared: Gram matrices of the factors, and products of the data with the factors;
 - dense: blocks of rows become dense. A block has at least 64 rows, and about 262,144 entries if the rows are short.
 
-Dense data are read in such blocks too, except for the products of the squared loss. Blocks depend on the shape only and
-are added up in their order, so results do not depend on the number of threads.
+Dense data are read in such blocks, too, except for the products of the squared loss. Blocks depend only on the shape,
+and their sums are added in order, so results do not depend on the number of threads.
 
 The minimum of the majorizer is the update of a factor. Without a constraint, an entry changes by t = (numerator /
 denominator)^exponent. If the entries of a row (or a column) must have a given sum, the slope of the majorizer is minus
@@ -49,7 +49,7 @@ from polyseme.losses.base import Loss, Powers, Zeros
 from polyseme.losses.entry_weights import EntryWeights
 
 _BLOCK_NUMBERS, _BLOCK_ROWS = 1 << 18, 64
-"""Size of a dense block: entries for the cache, and rows so that sums over words cost little beside it."""
+"""Size of a dense block: entries that fit in the cache, and rows, so that sums over words cost little in comparison."""
 _LEAST_SHARE = 1e-12
 """q is at least this share of x, or of the mean of a row, so that ratios are finite."""
 _EMPTY_FLOOR = 1e-24
@@ -66,8 +66,8 @@ class Terms(NamedTuple):
 class LossSums:
     """Sums of a loss of counts, for factors A (documents x width) and B (words x width) with K columns in use.
 
-    weights : weights of the documents in the sums for the words (None: one).
-    entries : weights v of the entries; the counts are v x then.
+    weights : weights of the documents in the sums for the words; None means one.
+    entries : weights v of the entries. If they are given, the counts are v x.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LossSums:
 
     @property
     def n_docs(self) -> int:
-        """Return the number of documents."""
+        """Number of documents."""
         return self._counts.n_docs
 
     def values(self, A: Array, B: Array) -> Floats:
@@ -164,7 +164,7 @@ class LossSums:
 
     @cached_property
     def constants(self) -> Floats:
-        """Return the part of the weighted loss of each document that does not depend on the factors."""
+        """Part of the weighted loss of each document that does not depend on the factors."""
         assert self._entries is not None
         y = self._counts.sparse()
         values = y.values.astype(np.float64)
@@ -175,10 +175,10 @@ class LossSums:
         """Return the loss of each document and, with `update`, the sums for A, from blocks of dense rows."""
         K = self._n_topics
         if self._loss.compiled is not None:
-            found = [
+            parts = [
                 self._compiled(block).docs(A[block], B, K, n_threads=self._n_threads) for block in self._compiled_blocks
             ]
-            losses, *sums_of_docs = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+            losses, *sums_of_docs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
             return losses, Terms(*sums_of_docs)
         topics, losses = np.ascontiguousarray(B[:, :K].T), np.empty(self._counts.n_docs)
         terms = Terms(np.zeros_like(A), np.zeros_like(A)) if update else Terms(A, A)
@@ -203,8 +203,8 @@ class LossSums:
     def _linear_terms(self, counts: SparseCounts, q: Array, B: Array, sums: Floats, weights: Array | None) -> Terms:
         """Return the sums for the factor of the rows of `counts`, where B is the other factor, from q of the non-zeros.
 
-        The ratio of a denominator is 1 at x = 0: all entries together add `sums`, and the non-zeros what they differ
-        by. `weights` multiply the non-zeros.
+        The ratio of a denominator is 1 at x = 0: all entries together add `sums`, and the non-zeros add the difference
+        of their ratios from 1. `weights` multiply the non-zeros.
         """
         numerator, denominator = self._loss.ratios(counts.values, q)
         difference = denominator - 1
@@ -213,7 +213,7 @@ class LossSums:
         denominators = np.broadcast_to(sums, (counts.n_docs, B.shape[1]))
         if difference.any():
             corrected = denominators + counts.multiply(B, n_threads=self._n_threads, values=difference)
-            denominators = np.maximum(corrected, 0)  # negative by rounding only
+            denominators = np.maximum(corrected, 0)  # only rounding makes them negative
         return Terms(counts.multiply(B, n_threads=self._n_threads, values=numerator), denominators)
 
     @cached_property
@@ -237,7 +237,7 @@ class LossSums:
 
     @cached_property
     def _floors(self) -> Array:
-        """Return the smallest q of each row, as a column. It depends on the row only."""
+        """Smallest q of each row, as a column. It depends only on the row."""
         counts = self._counts
         means = counts.totals / counts.n_words
         floors = np.where(means > 0, _LEAST_SHARE * means, _EMPTY_FLOOR)
@@ -315,14 +315,14 @@ def constrained(factor: Array, terms: Terms, powers: Powers, totals: Floats) -> 
 
 def _by_newton(f: Floats, N: Floats, D: Floats, powers: Powers, goal: Floats) -> Floats:
     """Return f t with the sums `goal`, where the sum is convex in the multiplier."""
-    can = (f > 0) & (N > 0)
-    if powers.rise == 0:  # the multiplier is then counted from minus the smallest D, near which it may lie
-        D = np.where(can, D - np.min(D, axis=1, keepdims=True, where=can, initial=np.inf), 1)
+    changes = (f > 0) & (N > 0)
+    if powers.rise == 0:  # the multiplier may be near minus the smallest D, so it is measured from there
+        D = np.where(changes, D - np.min(D, axis=1, keepdims=True, where=changes, initial=np.inf), 1)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        whole = goal / f  # t of an entry that is the whole sum, the largest t possible
-        falling = N * whole**-powers.fall
-        alone = falling - D * whole**powers.rise
-    multiplier = np.max(alone, axis=1, keepdims=True, where=can, initial=-np.inf)
+        largest = goal / f  # t of an entry that is the whole sum, the largest t possible
+        falling = N * largest**-powers.fall
+        alone = falling - D * largest**powers.rise
+    multiplier = np.max(alone, axis=1, keepdims=True, where=changes, initial=-np.inf)
     new = f
     for _ in range(_NEWTON_STEPS):
         t, slope = _change(N, D, multiplier, powers, falling)

@@ -9,15 +9,14 @@ directions is removed. The cost is linear in the number of points.
 
 Smallest simplex. Points are given by their barycentric coordinates b (points x K) in a simplex with corners v. Suppose
 that all faces stay fixed except the one opposite to corner k. Then the new simplex has the corners v_k and
-v_k + (v_j - v_k) / u_j, its volume is the old one divided by prod_j u_j, and a point is inside of the new face if
-sum_j b_j u_j <= 1. So the best face solves the concave problem
+v_k + (v_j - v_k) / u_j, its volume is the old one divided by prod_j u_j, and a point is inside the new face if
+sum_j b_j u_j <= 1. The best face therefore solves the concave problem
 
     max  sum_j log u_j - sum_i cap_i max(0, sum_j b_ij u_j - 1)       over u > 0, j != k.
 
 The coordinates in the new simplex are b_j u_j and, for k, one minus their sum. The faces are updated in turn until
-convergence. With cap_i = (K - 1) weight_i / (margin * total weight), the points outside of a face have at most the
-share `margin` of the total weight (as nu in the nu-SVM). If that is less than the weight of any point, no point is
-outside.
+convergence. With cap_i = (K - 1) weight_i / (margin * total weight), the points outside a face have at most the share
+`margin` of the total weight (like nu in the nu-SVM). If that is less than the weight of any point, no point is outside.
 
 Non-negative corners. Each round over the faces is followed by a projection: every corner moves to the nearest point of
 the plane without negative entries. The next round fits the other faces to the projected corners. The best of the
@@ -156,7 +155,7 @@ class Hull:
         return np.asarray(self.distance(X) > tolerance * self.diameter)
 
     def _parts(self, X: Array, like: Array | None = None) -> Iterator[Array]:
-        """Yield blocks of rows of X, in the sizes that the blocks of `like` have."""
+        """Yield blocks of rows of X, of the same sizes as the blocks of `like`."""
         X = np.asarray(X)
         K = len(self.corners)
         step = max(1, _NUMBERS_AT_ONCE // max((X if like is None else np.asarray(like)).shape[1], K * K))
@@ -226,9 +225,9 @@ class Hull:
         system = np.broadcast_to(self._system, (n, K + 1, K + 1)).copy()
         right = np.ones((n, K + 1, 1))
         right[:, :K, 0] = np.where(free, slopes, 0)
-        both = np.ones((n, K + 1), dtype=bool)
-        both[:, :K] = free
-        system *= both[:, :, np.newaxis] & both[:, np.newaxis, :]
+        used = np.ones((n, K + 1), dtype=bool)
+        used[:, :K] = free
+        system *= used[:, :, np.newaxis] & used[:, np.newaxis, :]
         corner = np.arange(K)
         system[:, corner, corner] += ~free
         if self._dependent:
@@ -329,7 +328,8 @@ _MAX_DIRECT_SVD = 1 << 21
 _FLAT = 1e-7
 """Lengths below this, relative to the size of the data, count as zero."""
 _THIN = 1e-2
-"""A projection that makes the first simplex of a search thinner by this factor, or a corner less used, is rejected."""
+"""A projection is rejected if it makes a simplex thinner than this share of the first simplex of the search, or if no
+point has a coordinate of at least this for one of the corners."""
 
 
 class _Effort(NamedTuple):
@@ -388,7 +388,7 @@ class Plane(NamedTuple):
     def nearest_non_negative(self, coordinates: Floats) -> Floats:
         """Return the nearest coordinates whose points have no negative entries, up to rounding.
 
-        The origin, a mean of non-negative points, must have none.
+        The origin, a mean of non-negative points, must not have negative entries.
         """
         nearest = coordinates.copy()
         tolerance = _FLAT**2 * float(np.abs(self.origin).max())
@@ -397,7 +397,7 @@ class Plane(NamedTuple):
         return nearest
 
     def _least_move(self, coordinates: Floats) -> Floats:
-        """Return the nearest coordinates of one point that is not negative, by least distance programming.
+        """Return the coordinates of the nearest non-negative point to one point, by least distance programming.
 
         If the active-set method does not converge, the point moves toward the origin instead.
         """
@@ -419,10 +419,10 @@ class Plane(NamedTuple):
 
 
 def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative: bool = False) -> Floats:
-    """Return corners that are points of the data, projected on its plane.
+    """Return corners that are points of the data, projected onto the plane that fits the data best.
 
-    The first corner is the point farthest from the mean, and each further one is the point farthest from the plane
-    through the corners so far.
+    The first corner is the point farthest from the mean, and each further corner is the point farthest from the plane
+    through the previous corners.
 
     Parameters
     ----------
@@ -433,12 +433,12 @@ def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative:
     weights : ndarray of shape (n_points,)
         Positive weights of the points, which determine the plane.
     non_negative : bool, default=False
-        Whether negative entries, which the projection on the plane can cause, become zero.
+        Whether negative entries, which the projection onto the plane can cause, become zero.
 
     Returns
     -------
     ndarray of shape (K, W)
-        Corners. If there are fewer different points, the mean is repeated.
+        Corners. If there are fewer distinct points, the mean is repeated.
     """
     plane = Plane.of(X, weights, n_corners - 1)
     y = plane.coordinates(X)
@@ -449,7 +449,7 @@ def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative:
 def minimum_volume_corners(
     X: Array, n_corners: int, weights: Floats, margin: float, *, non_negative: bool = False
 ) -> Floats:
-    """Return the corners of the smallest simplex in the plane of the data with at most `margin` outside of a face.
+    """Return the corners of the smallest simplex in the plane of the data with at most `margin` outside a face.
 
     Points of fewer than K - 1 dimensions have a simplex with fewer corners. The other corners are farthest points, or
     the mean if there are too few.
@@ -463,11 +463,11 @@ def minimum_volume_corners(
     weights : ndarray of shape (n_points,)
         Positive weights of the points.
     margin : float
-        Share of the total weight that may lie outside of any one face. With 0 no point is outside. Otherwise at most
+        Share of the total weight that may lie outside any one face. With 0 no point is outside. Otherwise at most
         20,000 evenly spaced points are used.
     non_negative : bool, default=False
-        Whether corners must not have negative entries. Points must not have any then. More points than `margin` can be
-        outside of a face, because no simplex with such corners may contain them.
+        Whether corners must not have negative entries. Points must not have negative entries either. More points than
+        `margin` can be outside a face, because perhaps no simplex with such corners contains them.
 
     Returns
     -------
@@ -494,14 +494,14 @@ def minimum_volume_corners(
     if rank + 1 < n_corners:
         corners = np.concatenate([corners, y[farthest_points(y, n_corners)[rank + 1 :]]])
     corners = plane.points(_with_center(corners, n_corners))
-    return np.maximum(corners, 0) if non_negative else corners  # what is below zero here is rounding or a data point
+    return np.maximum(corners, 0) if non_negative else corners  # only rounding or a data point is negative here
 
 
 def farthest_points(y: Floats, n_corners: int) -> Array:
-    """Return the indices of the point farthest from the origin, then of points farthest from the plane so far.
+    """Return the index of the point farthest from the origin, then of points farthest from the plane of those before.
 
     If every point lies in that plane (more corners than dimensions), the point farthest from the chosen points is next.
-    The result has fewer than `n_corners` indices if there are fewer different points.
+    The result has fewer than `n_corners` indices if there are fewer distinct points.
     """
     squares = _squares(y)
     flat = _FLAT**2 * float(squares.max(initial=0.0))
@@ -529,7 +529,7 @@ def smallest_simplex(
     """Return the best of the simplices that are reached from `starts`, each with K corners in K - 1 dimensions.
 
     `points` has shape n x (K - 1), `weights` are n positive numbers, and `margin` is the share of their sum that may
-    lie outside of any one face. `project` moves corners to the nearest allowed ones.
+    lie outside any one face. `project` moves corners to the nearest allowed ones.
     """
     if points.shape[1] == 0:
         return Simplex(starts[0], 0.0)
@@ -590,8 +590,8 @@ def _shrink(
             if coordinates.max(axis=0).min() < _THIN:  # no point uses a corner, and its best face would be infinite
                 break
             corners, b = projected, coordinates
-            found = simplex()
-            best = found if best is None or found.cost < best.cost else best
+            candidate = simplex()
+            best = candidate if best is None or candidate.cost < best.cost else best
             largest_change = float(np.abs(corners - before).max() / np.abs(corners - corners[0]).max())
         if largest_change < effort.tolerance:
             break
@@ -620,7 +620,7 @@ def _expand(corners: Floats, b: Floats, allowed: float, weights: Floats) -> tupl
 def _best_face(b: Floats, caps: Floats, precision: float) -> Floats:
     """Return u of the problem in the module docstring, by Newton's method on a smoothed hinge loss.
 
-    Points far inside of the face do not affect it. They are ignored until one of them is outside.
+    Points far inside the face do not affect it. They are ignored until one of them is outside.
     """
     K = b.shape[1] + 1
     depth = 1 - b.sum(axis=1)
@@ -703,7 +703,7 @@ def _principal_axes(X: Array, origin: Floats, roots: Floats) -> tuple[Floats, Fl
 
 
 def _row_blocks(X: Array, like: Array | None = None) -> Iterator[Array]:
-    """Yield blocks of rows of X, in the sizes that the blocks of `like` have."""
+    """Yield blocks of rows of X, of the same sizes as the blocks of `like`."""
     step = max(1, _NUMBERS_AT_ONCE // (X if like is None else like).shape[1])
     for start in range(0, len(X), step):
         yield X[start : start + step]

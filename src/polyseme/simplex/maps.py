@@ -5,18 +5,18 @@ has shape (W + 1) x W, and every column sums to zero. T is built by halving. Wit
 
     n even: T_n = [T_h 0 1; 0 T_h -1], h = n / 2        n odd: T_n = [T_(n-1) 1; 0 -(n-1)]
 
-and T_1 is empty; then every column is divided by its norm. So a column divides one block of rows into two parts and is
-constant on each of them. T x is a sum of offsets from the whole down to the single rows, and T' y needs only sums of
+and T_1 is empty; then every column is divided by its norm. Each column divides one block of rows into two parts and is
+constant on each of them. T x is a sum of offsets, from all rows down to single rows, and T' y needs only sums of
 blocks. Both take O(W) operations per vector, without storing T.
 
 A point x (W numbers of any sign) is lifted to T x, whose W + 1 entries sum to zero, shifted until no entry is negative,
 and divided by the sum that all points then have: p = (T x - shift) / scale. The map preserves ratios of distances and
 mixtures with weights that sum to one.
 
-For non-negative data there is a second map: (x, -sum x) takes the place of T x. Its entries sum to zero too, so
-mixtures are preserved, and the simplex is {x >= shift, sum x <= a bound}. If the shifts of the features are not
-negative, every distribution is mapped back to a point without negative entries, so no topic model can find a corner
-with any.
+For non-negative data there is a second map, with (x, -sum x) instead of T x. Its entries also sum to zero, so mixtures
+are preserved, and the simplex is {x >= shift, sum x <= a bound}. If the shifts of the features are not negative, every
+distribution is mapped back to a point without negative entries, so no topic model can find a corner with negative
+entries.
 
 References
 ----------
@@ -50,8 +50,8 @@ class SimplexMap:
     shift : ndarray of shape (W + 1,)
         Numbers that are subtracted from T x, all equal in the paper.
     non_negative : bool, default=False
-        Whether (x, -sum x) takes the place of T x, so that distributions are mapped back to points whose entries are at
-        least `shift`.
+        Whether the map uses (x, -sum x) instead of T x, so that distributions are mapped back to points whose entries
+        are at least `shift`.
     """
 
     shift: Floats
@@ -84,7 +84,7 @@ class SimplexMap:
         """Return the map of non-negative points: p = (x - shift, bound - sum x) / scale.
 
         No distribution is mapped back to a point with negative entries. The shift of a feature is zero or, for data far
-        from zero, the smallest value minus the range of the feature. So a topic can have lower values than all points.
+        from zero, the smallest value minus the range of the feature, so that topics can have lower values than points.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class SimplexMap:
         return np.ascontiguousarray(Y[:, :-1]) if self.non_negative else lower(Y)
 
     def nearest(self, P: Array) -> Floats:
-        """Return the distributions of the points of the simplex that are nearest to points, in the space of the data.
+        """Return the distributions of the nearest points in the simplex, by distance in the space of the data.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ def lower(Y: Array, *, normalized: bool = True) -> Floats:
 
 
 def orthonormal_basis(n_features: int, *, normalized: bool = True) -> Floats:
-    """Return the matrix T. The other functions use its structure instead.
+    """Return the matrix T. The other functions use its structure without storing it.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def orthonormal_basis(n_features: int, *, normalized: bool = True) -> Floats:
 
 
 class _Split(NamedTuple):
-    """Columns of T that divide blocks of the same size into two halves, or into all rows but one and the last row."""
+    """Columns of T that divide blocks of the same size into two halves, or into the last row and all rows before it."""
 
     rows: Array
     """First row of each block."""
@@ -289,7 +289,7 @@ class _Split(NamedTuple):
 
 
 def _splits(n: int) -> Iterator[_Split]:
-    """Yield the columns of T_n from the whole to the single rows, in O(n) operations."""
+    """Yield the columns of T_n, from all rows down to single rows, in O(n) operations."""
     rows, columns, size = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp), n
     while size > 1:
         if size % 2:
@@ -310,7 +310,7 @@ def _signs(split: _Split, *, normalized: bool) -> tuple[float, float]:
 
 
 def _lift(X: Array, out: Floats, normalized: bool) -> None:
-    """Compute T x by offsets from the whole down: a part of a block has the offset of the block plus its own."""
+    """Compute T x by offsets, from all rows down: the offset of a part of a block is that of the block plus its own."""
     offsets = np.zeros((X.shape[0], 1))
     for split in _splits(X.shape[1] + 1):
         positive, negative = _signs(split, normalized=normalized)
@@ -345,7 +345,7 @@ def _lower(Y: Array, out: Floats, normalized: bool) -> None:
 
 
 def _with_sum(X: Array) -> Floats:
-    """Return (x, -sum x) of every row x of X, which the map of non-negative data has in place of T x."""
+    """Return (x, -sum x) of every row x of X, which the map of non-negative data uses instead of T x."""
     X = _check_matrix(X).astype(np.float64, copy=False)
     return np.column_stack([X, -X.sum(axis=1)])
 
