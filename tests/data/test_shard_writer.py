@@ -347,7 +347,7 @@ def test_decimals_are_refused(tmp_path):
     pl.DataFrame(GOOD).with_columns(pl.col("values").cast(pl.List(pl.Decimal(10, 2)))).write_parquet(
         tmp_path / "d.parquet"
     )
-    with pytest.raises(InputError, match="the column 'values' must have lists of whole or floating numbers"):
+    with pytest.raises(InputError, match="the column 'values' must have lists of integers or floating-point numbers"):
         list(ParquetFiles(tmp_path / "d.parquet", **COUNTED, n_words=1))
 
 
@@ -389,7 +389,7 @@ def test_invalid_files_are_refused(tmp_path, monkeypatch, paths, options, messag
         ({"text": "text"}, {}, "A vectorizer must count the texts of the column 'text': give vectorizer="),
         (COUNTED, {"vectorizer": text.Vectorizer()}, "A vectorizer counts texts: name a column of texts"),
         (COUNTED, {}, r"The number of words is not known: give ParquetFiles\(..., n_words=...\) or a vocabulary"),
-        ({**COUNTED, "n_words": 4}, {"vocabulary": ["a"]}, "vocabulary has 1 words where n_words is 4"),
+        ({**COUNTED, "n_words": 4}, {"vocabulary": ["a"]}, "vocabulary has 1 words, but n_words is 4"),
     ],
 )
 def test_invalid_calls_are_refused(tmp_path, columns, options, message):

@@ -4,16 +4,16 @@ The functions raise OSError or ValueError with a reason; callers add the name of
 error. Nothing in a file is executed: there is no pickle, and headers are parsed as JSON or by a regular expression.
 
 A `CheckedArray` has a checksum for each block, which is checked when the block is first used. A large file opens at
-once, and a reader that needs a few rows reads and checks only the blocks of these rows. Damage is found before it can
-change a result. CRC-32 finds every flipped bit and every burst of damage up to 32 bits, and is computed faster than a
-file is read. It does not protect against a file that somebody wrote on purpose: the readers of the arrays must check
-whatever could do harm, such as indices. Floating numbers are finite, which is checked with each block. The array
-CHECKSUMS has one number for the header of the file, then one for each block of each array in the order of their places
-in the file, and at last one for these numbers themselves.
+once, and a reader that needs a few rows reads and checks only the blocks of these rows. Damage is detected before it
+can change a result. CRC-32 detects every flipped bit and every burst of damage up to 32 bits, and is computed faster
+than a file is read. It does not protect against a file that was changed on purpose: the readers of the arrays must
+check everything that could do harm, such as indices. The check of a block also requires that floating-point numbers are
+finite. The array CHECKSUMS has one checksum for the header of the file, then one for each block of each array in the
+order of the file, and finally one for these checksums themselves.
 
-A `StringTable` has the UTF-8 bytes of all strings, one after the other, and the place where each one starts, so that
+A `StringTable` has the UTF-8 bytes of all strings, one after the other, and the position where each one starts, so that
 only the strings that are needed are decoded. To find a string, the table can have sorted hashes of all strings with
-their numbers; a search in them reads a few numbers.
+their indices; a search reads only a few of them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _NPY_HEADER = re.compile(
 _WRITTEN_AT_ONCE = 1 << 22
 """Bytes of an array that are written or checked at a time."""
 _ALIGNMENT = 64
-"""The arrays in a file start at a multiple of this, the size of a cache line."""
+"""The data in a file start at a multiple of this, the size of a cache line."""
 
 
 def bytes_of(array: Array) -> memoryview:
@@ -160,7 +160,7 @@ def row_blocks(array: Array) -> Iterator[Array]:
 def write_npy(path: Path, array: Array) -> str:
     """Write an array to a .npy file, atomically, and return the SHA-256 of the file.
 
-    A regular file that has the same content already, such as the one that the array is mapped from, is not written.
+    A regular file that already has the same content, such as the one that the array is mapped from, is not written.
     """
     if is_regular(path) and path.stat().st_size == len(npy_header(array)) + array.nbytes:
         digest = hashlib.sha256()
@@ -174,27 +174,27 @@ def write_npy(path: Path, array: Array) -> str:
 def map_npy(path: Path) -> Array:
     """Return the array in a .npy file, mapped read-only.
 
-    The header must have the form that NumPy writes, with a boolean, integer or floating type, and the file must end
-    where the array ends. (numpy.load evaluates the header as a Python literal and raises many types of errors.)
+    The header must have the form that NumPy writes, with a boolean, integer or floating-point type, and the file must
+    end where the array ends. (numpy.load evaluates the header as a Python literal and raises many types of errors.)
     """
     check_regular(path)
     with path.open("rb") as file:
         start = file.read(len(_NPY_MAGIC) + 2)
         length = int.from_bytes(start[len(_NPY_MAGIC) :], "little")
-        found = _NPY_HEADER.fullmatch(file.read(length))
-    if not start.startswith(_NPY_MAGIC) or found is None:
+        header = _NPY_HEADER.fullmatch(file.read(length))
+    if not start.startswith(_NPY_MAGIC) or header is None:
         raise ValueError("it is not a .npy file of numbers")
     try:
-        dtype = np.dtype(found[1].decode())
+        dtype = np.dtype(header[1].decode())
     except TypeError:
         raise ValueError("its numbers are of an unknown type") from None
-    shape = tuple(int(size) for size in found[3].split(b",") if size.strip())
+    shape = tuple(int(size) for size in header[3].split(b",") if size.strip())
     offset, size = len(start) + length, math.prod(shape) * dtype.itemsize
     if path.stat().st_size != offset + size:
         raise ValueError("its size does not match its header")
     if size == 0:
         return np.empty(shape, dtype)
-    order: Any = "F" if found[2] == b"True" else "C"
+    order: Any = "F" if header[2] == b"True" else "C"
     return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order).view(np.ndarray)
 
 
@@ -203,9 +203,9 @@ def map_npy(path: Path) -> Array:
 CHECKSUMS = "checksums"
 """Name of the array of checksums."""
 BLOCK = 1 << 16
-"""Bytes of a block: reading and checking one takes some 20 microseconds."""
+"""Bytes of a block: reading and checking one takes about 20 microseconds."""
 _CHECKED_AT_ONCE = 1 << 20
-"""Arrays of at most this many bytes are checked as a whole, which takes less time than to find out what is needed."""
+"""Arrays of at most this many bytes are checked completely, which is faster than finding the blocks that are needed."""
 _MAX_HEADER = 1 << 24
 _ENTRY_FIELDS = {
     "dtype": one_of(*DTYPES),
@@ -236,7 +236,7 @@ class CheckedArray:
         return self._array[key]
 
     def checked(self, rows: Any) -> Array:
-        """Return the whole array, of which these rows are checked. Others must not be read."""
+        """Check these rows, and return the whole array. Other rows must not be read."""
         if self._n_unchecked:
             self._check(self._blocks_of(rows))
         return self._array
@@ -253,7 +253,7 @@ class CheckedArray:
         return slice(None)
 
     def _check(self, blocks: Any) -> None:
-        """Check those of some blocks that were not used before."""
+        """Check the given blocks, except those that were checked before."""
         needed = np.zeros(len(self._unchecked), dtype=bool)
         needed[blocks] = True
         for block in np.flatnonzero(needed & self._unchecked).tolist():
@@ -271,7 +271,7 @@ class CheckedArray:
 
 
 def checked_rows(array: Any, rows: Any) -> Array:
-    """Return an array in memory, or the whole array of a file, of which these rows are checked."""
+    """Return the whole array; if it is in a file, check these rows first."""
     return array.checked(rows) if isinstance(array, CheckedArray) else array
 
 
@@ -279,20 +279,20 @@ def checked_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> l
     """Return the buffers of a safetensors file of these arrays and their checksums."""
     table = np.zeros(2 + sum(_n_blocks(array.nbytes) for array in arrays.values()), dtype=np.uint32)
     length, header, *contents = parts = safetensors_parts({**arrays, CHECKSUMS: table}, metadata)
-    own = bytes_of(table)
-    found = [crc32(header, crc32(length))]
+    table_bytes = bytes_of(table)
+    checksums = [crc32(header, crc32(length))]
     for content in contents:
         if not np.shares_memory(np.frombuffer(content, dtype=np.uint8), table):
-            found += [crc32(content[start : start + BLOCK]) for start in range(0, len(content), BLOCK)]
-    table[:-1] = found
-    table[-1] = crc32(own[: 4 * len(found)])
+            checksums += [crc32(content[start : start + BLOCK]) for start in range(0, len(content), BLOCK)]
+    table[:-1] = checksums
+    table[-1] = crc32(table_bytes[: 4 * len(checksums)])
     return parts
 
 
 def map_checked(path: Path) -> tuple[dict[str, str], dict[str, CheckedArray]]:
     """Return the metadata and the arrays of a file.
 
-    Raises OSError or ValueError if the header, the sizes or the places of the arrays are wrong. The contents are
+    Raise OSError or ValueError if the header, the sizes or the positions of the arrays are wrong. The contents are
     checked later.
     """
     check_regular(path)
@@ -325,20 +325,20 @@ def map_checked(path: Path) -> tuple[dict[str, str], dict[str, CheckedArray]]:
 
 
 def _place_arrays(header: dict[str, Any], data: Array) -> dict[str, Array]:
-    """Return the arrays in the order of their places, which must follow each other from the start to the end."""
+    """Return the arrays in the order of the file. They must fill the file from start to end without gaps."""
     for entry in header.values():
         check_fields(entry, _ENTRY_FIELDS, required=_ENTRY_FIELDS)
         if len(entry["data_offsets"]) != 2:
-            raise ValueError("an array has no place")
+            raise ValueError("an array does not have two offsets")
     arrays, place = {}, 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         dtype = np.dtype(DTYPES[entry["dtype"]])
         first, end = entry["data_offsets"]
         if first != place or end - first != math.prod(entry["shape"]) * dtype.itemsize or end > len(data):
-            raise ValueError(f"{name} has another size or place than the header says")
+            raise ValueError(f"{name} does not have the size and position that the header requires")
         part = data[first:end]
         if part.size and part.ctypes.data % dtype.itemsize:
-            raise ValueError(f"{name} starts at an odd place")
+            raise ValueError(f"{name} is not aligned")
         arrays[name] = part.view(dtype).reshape(entry["shape"])
         place = end
     if place != len(data):
@@ -364,7 +364,7 @@ class StringTable(Sequence[str]):
     """Strings that are stored in arrays of a file (`string_arrays`). The arrays are checked when they are used."""
 
     def __init__(self, arrays: Mapping[str, Any], name: str, *, find: bool = False) -> None:
-        """Find the arrays of the table `name`. Raises KeyError or ValueError if they do not fit together.
+        """Find the arrays of the table `name`. Raise KeyError or ValueError if they do not fit together.
 
         find : whether the table must have hashes.
         """
@@ -373,11 +373,11 @@ class StringTable(Sequence[str]):
         self._order = arrays[f"{name}.{_ORDER}"] if find else self._hashes
         of_whole_numbers = (self._starts, self._hashes, self._order)
         if self._bytes.dtype != np.uint8 or any(array.dtype != np.int64 for array in of_whole_numbers):
-            raise ValueError(f"the strings of {name} have arrays of other types")
+            raise ValueError(f"the strings of {name} have arrays of wrong types")
         if any(len(array.shape) != 1 for array in (self._bytes, *of_whole_numbers)) or not len(self._starts):
-            raise ValueError(f"the strings of {name} have no places")
+            raise ValueError(f"the strings of {name} have no positions")
         if find and not len(self._hashes) == len(self._order) == len(self):
-            raise ValueError(f"the strings of {name} have another number of hashes")
+            raise ValueError(f"the strings of {name} have a wrong number of hashes")
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -406,7 +406,7 @@ class StringTable(Sequence[str]):
             yield self._decoded(content[start:end])
 
     def get(self, text: Any, default: int, /) -> int:
-        """Return the number of a string, or the default. Only tables with hashes find strings."""
+        """Return the index of a string, or the default. Only tables with hashes can find strings."""
         if not isinstance(text, str):
             return default
         key = _hash(_encoded(text))
@@ -427,18 +427,18 @@ class StringTable(Sequence[str]):
             raise self._damage() from None
 
     def _damage(self) -> ModelFileError:
-        damage: ModelFileError = self._bytes.damage("its strings do not have their places")
+        damage: ModelFileError = self._bytes.damage("the positions of its strings are inconsistent")
         return damage
 
 
 class StringMapping(Mapping[str, str]):
-    """Strings by strings, stored in arrays of a file (`StringMapping.arrays`)."""
+    """Mapping from strings to strings that is stored in arrays of a file (`StringMapping.arrays`)."""
 
     def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
-        """Find the arrays of the mapping `name`. Raises KeyError or ValueError if they do not fit together."""
+        """Find the arrays of the mapping `name`. Raise KeyError or ValueError if they do not fit together."""
         self._keys, self._values = StringTable(arrays, f"{name}.keys", find=True), StringTable(arrays, f"{name}.values")
         if len(self._keys) != len(self._values):
-            raise ValueError(f"there are not as many values as keys of {name}")
+            raise ValueError(f"{name} has different numbers of keys and values")
 
     @staticmethod
     def arrays(name: str, mapping: Mapping[str, str]) -> dict[str, Array]:

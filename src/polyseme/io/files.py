@@ -1,4 +1,4 @@
-"""Files and folders that stay whole: atomic writes, replacement of folders, locks; checks of files that are read.
+"""Files and folders: atomic writes, replacement of folders, locks, and checks of files that are read.
 
 Files that are read may be damaged or hostile. The functions that check them raise ValueError with a reason; callers add
 the name of the file and raise their own type of error. A manifest has the sizes and digests of all files of a folder.
@@ -106,10 +106,10 @@ def umask() -> int:
 
 
 def exchange_folders(new: Path, path: Path) -> Path | None:
-    """Give the folder `new` the name `path`; return where the previous folder `path` is now, None if there was none.
+    """Rename the folder `new` to `path`. Return the new name of the previous folder `path`; None if there was none.
 
     Linux exchanges the two names in one step. Other systems need two renames; `recover_folder` completes an exchange
-    that was interrupted between them. Raises OSError if the names did not change.
+    that was interrupted between them. Raise OSError if the names did not change.
     """
     if not path.exists():
         os.rename(new, path)
@@ -133,7 +133,7 @@ def is_interrupted(path: Path) -> bool:
 
 
 def recover_folder(path: Path) -> None:
-    """Restore the folder `path` if its exchange was interrupted. Only for a caller that holds the lock of `path`."""
+    """Restore the folder `path` if its exchange was interrupted. The caller must hold the lock of `path`."""
     if is_interrupted(path):
         os.rename(old_name(path), path)
 
@@ -155,7 +155,7 @@ def check_own(path: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a folder, a file or a link, but not what the link points to. Raise InputError as `check_own`."""
+    """Remove a folder, a file or a link, but not what the link points to. Raise InputError as `check_own` does."""
     check_own(path)
     if _kind_is(path, stat.S_ISDIR):
         shutil.rmtree(path)
@@ -199,9 +199,9 @@ def only_writer(folder: Path, doing: str) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs; raise InputError with the message `busy` if another holds it.
+    """Hold the lock file `path` while the block runs; raise InputError with the message `busy` if it is already held.
 
-    The system releases the lock when the process ends, also after a crash.
+    The system releases the lock when the process ends, even after a crash.
     """
     handle = _acquire(path, busy)
     try:
@@ -276,9 +276,8 @@ def parse_json(text: str | bytes, *, infinite: bool = False) -> Any:
         raise ValueError("it is nested too deeply") from None
     _check_depth(content)
     if _ESCAPED_SURROGATE.search(text):
-        json.dumps(content, ensure_ascii=False).encode(
-            "utf-8"
-        )  # raises UnicodeEncodeError, a ValueError, for an unpaired surrogate
+        # raises UnicodeEncodeError, a ValueError, for an unpaired surrogate
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
     return content
 
 
@@ -381,7 +380,7 @@ def whole_number(least: int, most: int) -> Check:
 
 
 def number(least: float, most: float) -> Check:
-    """Return a check for an integer or a floating number, not NaN."""
+    """Return a check for an integer or a floating-point number, not NaN."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
@@ -426,7 +425,7 @@ def mapping_to(check: Check) -> Check:
 
 
 def object_with(table: Mapping[str, Check], *, required: Collection[str] = ()) -> Check:
-    """Return a check for an object whose fields pass a table; it may have other fields."""
+    """Return a check for an object whose fields pass the checks of a table; it may have other fields."""
 
     def holds(value: Any) -> bool:
         try:
@@ -444,7 +443,7 @@ NULL = Check(lambda value: value is None, "null")
 FLAG = Check(lambda value: isinstance(value, bool), "true or false")
 """The value true or false."""
 NOT_A_NUMBER = Check(lambda value: isinstance(value, float) and value != value, "NaN")
-"""The floating number NaN."""
+"""The floating-point value NaN."""
 TEXT = Check(lambda value: isinstance(value, str), "a text")
 """Any string."""
 OBJECT = Check(lambda value: isinstance(value, dict), "an object")
@@ -530,10 +529,10 @@ def write_with_digest(path: str | PathLike[str], parts: Iterable[Any], *, flush:
 
 
 class FileManifest:
-    """Sizes and digests of the files of a folder, by their names relative to it.
+    """Sizes and digests of the files of a folder, by their names relative to the folder.
 
     The files of a run are listed in its run.json, and the files of shards in a manifest.json that run.json lists, so
-    that every file has a digest. Errors name the file that lists them (`listed_in`) and say what to do (`remedy`).
+    that every file has a digest. Errors name the file with the list (`listed_in`) and say what to do (`remedy`).
     """
 
     def __init__(
@@ -550,7 +549,7 @@ class FileManifest:
         self._checked: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Add a file, or its new content after it was written again. It is also flushed to disk."""
+        """Add a file, or update its entry after it was written again. Also flush it to disk."""
         FILE_NAME.require("the name of a file", name)
         size = self._size(name)
         with (self.folder / name).open("rb") as file:
@@ -595,28 +594,28 @@ class FileManifest:
             self._check_size(name)
             try:
                 with path.open("rb") as file:
-                    found = file_digest(file)
+                    digest = file_digest(file)
             except OSError as error:
                 raise self._error(name, f"cannot be read ({error.strerror})") from None
-            if found != self.entries[name].sha256:
+            if digest != self.entries[name].sha256:
                 raise self._error(name, f"is damaged: its digest differs from {self._listed_in}")
             self._checked.add(name)
         return path
 
     def _check_size(self, name: str) -> None:
-        found, wanted = self._size(name), self.entries[name].size
-        if found != wanted:
-            raise self._error(name, f"is damaged: it has {found} bytes where {self._listed_in} says {wanted}")
+        size, listed = self._size(name), self.entries[name].size
+        if size != listed:
+            raise self._error(name, f"is damaged: it has {size} bytes where {self._listed_in} says {listed}")
 
     def _size(self, name: str) -> int:
         try:
-            found = (self.folder / name).lstat()
+            status = (self.folder / name).lstat()
         except OSError as error:
             raise self._error(name, f"is missing ({error.strerror})") from None
         folders = [self.folder / parent for parent in PurePosixPath(name).parents if parent.name]
-        if not stat.S_ISREG(found.st_mode) or any(folder.is_symlink() for folder in folders):
+        if not stat.S_ISREG(status.st_mode) or any(folder.is_symlink() for folder in folders):
             raise self._error(name, "is not a regular file, or is behind a link")
-        return found.st_size
+        return status.st_size
 
     def _error(self, name: str, problem: str) -> ModelFileError:
         return ModelFileError(f"{self.folder / name} {problem}; {self._remedy}.")

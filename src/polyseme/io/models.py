@@ -5,8 +5,8 @@ There is no pickle, and nothing in a file is executed. The fitted model (`Fitted
 stored field by field: arrays as tensors with names such as "fitted_.topic_word", the rest in the JSON object.
 
 Arrays with one row per training document can be larger than memory. With `documents_beside` each of them is a .npy file
-beside the model file (doc_topic.npy, doc_weights.npy ...), of which the header has the name, the shape, the type and
-the digest. They are written in blocks and mapped when the model is loaded.
+beside the model file (doc_topic.npy, doc_weights.npy ...), whose name, shape, type and digest are in the header. The
+files are written in blocks, and mapped when the model is loaded.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _HEADER = {
     "history": list_of(TEXT, distinct=True),
     "nested": mapping_to(OBJECT),
 }
-"""Fields of an estimator in the header of a file, and of the estimators inside it."""
+"""Fields of an estimator in the header of a file, and of the estimators that it contains."""
 _PARAMETERS = {
     "callback": NULL,
     "checkpoint": NULL,
@@ -106,8 +106,8 @@ def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = Fals
     """Write a fitted estimator to a file, atomically: after a crash or on a full disk the old file is unchanged.
 
     With `documents_beside`, arrays with one row per training document are .npy files in the same folder. Each file is
-    written atomically, the model file last. After a crash between two files, a model file that was there before may not
-    match the new arrays, and loading it says so: to replace a model, write to a new folder.
+    written atomically, the model file last. After a crash between two files, an older model file may not match the new
+    arrays, and loading it raises an error: to replace a model, write to a new folder.
     """
     described, tensors = _to_header(model, "")
     header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
@@ -120,7 +120,7 @@ def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = Fals
 
 
 def _write_beside(name: str, array: Array, folder: Path) -> dict[str, Any]:
-    """Write an array to its own file, and return its description. An equal share of the background needs no file."""
+    """Write an array to its own file, and return its description. A constant share of the background needs no file."""
     if name == _BACKGROUND_SHARES and len(array) and (array == array[0]).all():
         return {"value": float(array[0])}
     file = _DOCUMENT_FILES[name]
@@ -131,31 +131,31 @@ def _write_beside(name: str, array: Array, folder: Path) -> dict[str, Any]:
 def _read_beside(given: Any, folder: Path, *, check_digests: bool) -> dict[str, Array]:
     """Return the arrays beside a model file, mapped, by name. Raise ModelFileError if a file is missing or damaged."""
     OBJECT.require(_BESIDE, given)
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name, entry in given.items():
         one_of(*_DOCUMENT_FILES).require("the name of an array of the documents", name)
         if name == _BACKGROUND_SHARES and isinstance(entry, dict) and "value" in entry:
-            continue  # below
+            continue  # added below
         check_fields(entry, _FILE_FIELDS, required=tuple(_FILE_FIELDS))
         one_of(_DOCUMENT_FILES[name]).require(f"the file of {name}", entry["file"])
         path = folder / _DOCUMENT_FILES[name]
         try:
-            found[name] = map_npy(path)
-            if list(found[name].shape) != entry["shape"] or found[name].dtype.name != entry["dtype"]:
+            arrays[name] = map_npy(path)
+            if list(arrays[name].shape) != entry["shape"] or arrays[name].dtype.name != entry["dtype"]:
                 raise ValueError("its shape or type is not that of the model")
             if check_digests and digest_of_file(path) != entry["sha256"]:
                 raise ValueError("its digest is not that of the model")
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{path} is missing or damaged: {error}; restore a copy, or fit again.") from None
-    if _BACKGROUND_SHARES in given.keys() - found.keys():
+    if _BACKGROUND_SHARES in given.keys() - arrays.keys():
         constant = given[_BACKGROUND_SHARES]
         check_fields(constant, _CONSTANT_FIELDS, required=tuple(_CONSTANT_FIELDS))
-        found[_BACKGROUND_SHARES] = np.broadcast_to(np.float64(constant["value"]), (len(found[_DOC_WEIGHTS]),))
-    return found
+        arrays[_BACKGROUND_SHARES] = np.broadcast_to(np.float64(constant["value"]), (len(arrays[_DOC_WEIGHTS]),))
+    return arrays
 
 
 class ModelContents(NamedTuple):
-    """Class name, parameters and fitted attributes of an estimator; nested estimators are ModelContents too."""
+    """Class name, parameters and fitted attributes of an estimator; nested estimators are ModelContents, too."""
 
     class_name: str
     parameters: dict[str, Any]
@@ -165,14 +165,14 @@ class ModelContents(NamedTuple):
 def read(path: str | PathLike[str], *, check_documents: bool = True) -> ModelContents:
     """Return the contents of a model file, after a check of its digest.
 
-    check_documents : whether the digests of arrays in files beside it are checked, too.
+    check_documents : whether to check the digests of arrays in files beside it, too.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
         metadata, tensors = read_safetensors(path)
-        text, found = metadata[_KEY], metadata[_DIGEST]
+        text, digest = metadata[_KEY], metadata[_DIGEST]
         header = parse_json(text, infinite=True)
         check_fields(header, {"format_version": COUNT}, required=("format_version",), others=True)
     except KeyError:
@@ -186,12 +186,12 @@ def read(path: str | PathLike[str], *, check_documents: bool = True) -> ModelCon
         )
     if header["format_version"] < _OLDEST_VERSION:
         raise ModelFileError(f"{path} was written by an early version of polyseme: fit the model again.")
-    if found != digest_of(text, tensors):
+    if digest != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
     try:
         beside = _read_beside(header.get(_BESIDE, {}), path.parent, check_digests=check_documents)
         if beside.keys() & tensors.keys():
-            raise ValueError(f"{min(beside.keys() & tensors.keys())} is there twice")
+            raise ValueError(f"{min(beside.keys() & tensors.keys())} is stored twice")
         return _from_header(header, tensors | beside, "")
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
@@ -206,7 +206,7 @@ def restore(
 ) -> Any:
     """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built.
 
-    check_documents : whether the digests of arrays in files beside the model file are checked.
+    check_documents : whether to check the digests of arrays in files beside the model file.
     """
     contents = read(path, check_documents=check_documents)
     try:
@@ -225,7 +225,7 @@ def _build(
     if contents.class_name not in classes:
         raise ModelFileError(
             f"{path} holds a {contents.class_name}, which this version of polyseme does not have: "
-            "use the one that wrote it."
+            "use the version that wrote it."
         )
     check_fields(contents.parameters, _PARAMETERS, others=True)
     model = classes[contents.class_name](
@@ -352,12 +352,12 @@ def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[...
 def _documents_of(attributes: Mapping[str, Any]) -> TrainingDocuments:
     """Inverse of `_describe_documents`, from the attributes of an estimator."""
     arrays = _part(attributes, _DOCUMENTS)
-    own = {name: arrays[name] for name in _DOCUMENT_ARRAYS}
-    return TrainingDocuments(**own, parameters=_part(arrays, "parameters"))
+    required = {name: arrays[name] for name in _DOCUMENT_ARRAYS}
+    return TrainingDocuments(**required, parameters=_part(arrays, "parameters"))
 
 
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the entries whose names begin with the prefix and a point, without these."""
+    """Return the entries whose names start with the prefix and a dot, by the rest of their names."""
     start = f"{prefix}."
     return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
@@ -380,13 +380,13 @@ def _from_header(header: dict[str, Any], tensors: dict[str, Array], prefix: str)
     for name in ("feature_names_in_", "vocabulary_"):
         if attributes.get(name) is not None:
             attributes[name] = _names(name, attributes[name])
-    if isinstance(attributes.get("classes_"), list):  # the names of classes, which are numbers otherwise
+    if isinstance(attributes.get("classes_"), list):  # names of classes; classes that are numbers are a tensor
         attributes["classes_"] = _names("classes_", attributes["classes_"]).astype(str)
-    own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+    arrays = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
     parts = f"{_FITTED}.", f"{_DOCUMENTS}."
-    attributes.update({name: array for name, array in own.items() if "." not in name or name.startswith(parts)})
+    attributes.update({name: array for name, array in arrays.items() if "." not in name or name.startswith(parts)})
     if header["history"]:
-        attributes["history_"] = {name: own[_HISTORY + name] for name in header["history"]}
+        attributes["history_"] = {name: arrays[_HISTORY + name] for name in header["history"]}
     for name, inner in header.get("nested", {}).items():
         attributes[name] = _from_header(inner, tensors, f"{prefix}{name}.")
     return ModelContents(header["class"], header["parameters"], attributes)
@@ -450,7 +450,7 @@ def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path)
     if value.get("object") not in objects:
         raise ModelFileError(
             f"{path} uses {value.get('object')!r}, which this version of polyseme does not have: "
-            "use the one that wrote it."
+            "use the version that wrote it."
         )
     settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}
     return objects[value["object"]](**settings)
@@ -472,7 +472,7 @@ _SHAPES = {
     "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN", "node_weights_": "N", "node_word_documents_": "NW",
     "labels_": "D", "silent_": "S", "topic_classes_": "K",
 }  # fmt: skip
-"""Axes of fitted arrays: documents, topics (or leaves) K, words, nodes and silent nodes."""
+"""Axes of fitted arrays: documents D, topics (or leaves) K, words W, nodes N and silent nodes S."""
 _DOCUMENT_FILES = {
     name: f"{name.rpartition('.')[2].strip('_')}.npy" for name, axes in _SHAPES.items() if axes.startswith("D")
 }
@@ -549,9 +549,9 @@ def _check_fitted(attributes: Mapping[str, Any]) -> None:
 
 
 def _check_prior(prior: Any, topic_word: Any, inference: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the learned prior has a positive parameter of each topic and of the background."""
+    """Raise ValueError unless the learned prior has a positive parameter for each topic and for the background."""
     if inference["kind"] != MaximumLikelihood.kind:
-        raise ValueError("document_prior is there beside the prior of the inference")
+        raise ValueError("document_prior is given, but the inference has its own prior")
     size = len(topic_word) + (inference["background"] is not None)
     if not isinstance(prior, np.ndarray) or prior.dtype != np.float64 or prior.shape != (size,):
         raise ValueError(f"document_prior must have {size} numbers")
@@ -579,22 +579,22 @@ def check_attributes(attributes: Mapping[str, Any]) -> None:
         raise ValueError("n_features_in_ is not the number of words")
     words = {name: attributes.get(name) for name in ("vocabulary_", "feature_names_in_")}
     words["vocabulary"] = attributes.get(_FITTED, {}).get("vocabulary")
-    for name, found in words.items():
-        if found is not None and len(found) != sizes.get("W", len(found)):
-            raise ValueError(f"{name} does not name each word")
+    for name, names in words.items():
+        if names is not None and len(names) != sizes.get("W", len(names)):
+            raise ValueError(f"{name} does not have one name for each word")
     if "topic_classes_" in attributes:
         classes, tied = attributes.get("classes_"), attributes["topic_classes_"]
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not len(classes):
             raise ValueError("classes_ is missing or has a wrong type")
         if tied.min() < -2 or tied.max() >= len(classes):
-            raise ValueError("topic_classes_ are not classes")
+            raise ValueError("topic_classes_ has an index that is not one of a class")
     if "parents_" in attributes:
         tree = as_tree(attributes["parents_"], 0, 0, [int(node) for node in attributes.get("silent_", ())])
         if attributes.get("leaves_", np.empty(0)).tolist() != list(tree.leaves):
             raise ValueError("leaves_ are not the leaves of the tree")
         either(NULL, list_of(TEXT)).require("node_names_", attributes.get("node_names_"))
         if len(attributes.get("node_names_") or tree.parents) != len(tree.parents):
-            raise ValueError("node_names_ are not one for each node")
+            raise ValueError("node_names_ does not have one name for each node")
     for name, array in attributes.get("history_", {}).items():
         if array.ndim != 1 or array.dtype.kind not in "fi":
             raise ValueError(f"the history of {name} has a wrong type")

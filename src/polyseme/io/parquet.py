@@ -96,7 +96,7 @@ _HEAD = 9
 _SECONDS, _BYTES_PER_SECOND = 60.0, 1e6
 """Time limit to read a file: a constant, plus the size divided by a rate."""
 _FIRST_ROWS, _MAX_ROWS, _BYTES_AT_A_TIME = 1000, 50_000, 2**25
-"""Rows of the first slice of a file, most rows of a slice, and bytes of the later slices."""
+"""Rows of the first slice of a file, largest number of rows of a slice, and bytes of the later slices."""
 _BYTES_PER_ROW, _MAX_BYTES, _MAX_RATIO = 8, 2**30, 200
 """Limit on the size of all slices of a file, with some bytes per row: a constant, or a ratio to the size of the file. A
 small file may declare a billion empty rows."""
@@ -110,7 +110,7 @@ def read_frames(paths: Iterable[Path], columns: Sequence[str] | None = None) -> 
 
 
 class ParquetReader:
-    """A child process that reads Parquet files while the block runs."""
+    """Child process that reads Parquet files inside a `with` block."""
 
     def __enter__(self) -> ParquetReader:
         environment = {"POLARS_MAX_THREADS": "4", **os.environ, "RUST_BACKTRACE": "0"}
@@ -128,7 +128,7 @@ class ParquetReader:
         self._process.communicate()
 
     def slices(self, path: Path, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield frames of consecutive rows, at least one, with the memory of one. Columns may have lists of numbers."""
+        """Yield at least one frame of consecutive rows, one in memory at a time. Columns may have lists of numbers."""
         start, n_rows, total = 0, _FIRST_ROWS, 0
         while True:
             frame = self.read(path, columns, (start, n_rows))
@@ -179,25 +179,25 @@ class ParquetReader:
 class ParquetFiles:
     """Parquet files with one document per row, as the documents of `write_shards`.
 
-    Iterating yields the texts, or matrices of the counts of some rows. A row without a text or without lists (null) is
-    an empty document.
+    Iterating yields texts, or matrices with the counts of consecutive rows. A row without a text or without lists
+    (null) is an empty document.
 
     Parameters
     ----------
     paths : str, PathLike or sequence of these
         Files, folders or patterns such as ``"s3://bucket/counts/*.parquet"``, with any protocol of fsspec. The files of
-        a folder or pattern are read in the order of their names, without those whose names, or whose folders' names,
-        start with ``_`` or ``.``, as Spark does.
+        a folder or pattern are read in the order of their names. Files and folders whose names start with ``_`` or
+        ``.`` are skipped, as Spark does.
     text : str or None, default=None
         Column of texts, which a vectorizer counts.
     indices : str or None, default=None
-        Column of lists of word numbers, from 0. Used with `values`, instead of `text`.
+        Column of lists of word indices, from 0. Used with `values`, instead of `text`.
     values : str or None, default=None
         Column of lists of counts, as long as those of `indices`.
     n_words : int or None, default=None
-        Number of words for `indices`. None: that of the vocabulary given to `write_shards`.
+        Number of words for `indices`. None uses that of the vocabulary given to `write_shards`.
     storage_options : mapping or None, default=None
-        Options of the file system, such as credentials, as in `fsspec.open`. Workers receive them too.
+        Options of the file system, such as credentials, as in `fsspec.open`. Workers receive them, too.
     """
 
     def __init__(
@@ -253,10 +253,10 @@ class ParquetFiles:
             raise InputError("The number of words is not known: give ParquetFiles(..., n_words=...) or a vocabulary.")
         n_words = self.n_words if vocabulary is None else len(vocabulary)
         if self.n_words not in (None, n_words):
-            raise InputError(f"vocabulary has {n_words} words where n_words is {self.n_words}.")
-        found = copy.copy(self)
-        found.n_words = n_words
-        return found
+            raise InputError(f"vocabulary has {n_words} words, but n_words is {self.n_words}.")
+        prepared = copy.copy(self)
+        prepared.n_words = n_words
+        return prepared
 
     def split(self) -> list[ParquetFiles]:
         """Return one object for each file.
@@ -358,13 +358,13 @@ def _find(path: str, options: dict[str, Any]) -> list[_ParquetFile]:
         system, root = url_to_fs(path, **options)
         parts = root.rstrip("/").split("/")
         if system.exists(root):
-            n_given, found = len(parts), system.find(root)
+            n_given, files = len(parts), system.find(root)
         else:
             n_given = next((i for i, part in enumerate(parts) if _PATTERN & set(part)), len(parts))
-            found = {name for match in system.glob(root) for name in system.find(match)}
+            files = {name for match in system.glob(root) for name in system.find(match)}
     except Exception as error:  # every file system has its own classes of errors
         raise InputError(f"{path!r} cannot be listed ({_first_line(error)}).") from error
-    names = sorted(name for name in found if not any(map(_is_hidden, name.split("/")[n_given:])))
+    names = sorted(name for name in files if not any(map(_is_hidden, name.split("/")[n_given:])))
     if not names:
         raise InputError(f"No Parquet file matches {path!r}: give a file, a folder or a pattern.")
     return [_ParquetFile(system, name) for name in names]
@@ -396,7 +396,7 @@ def _flat(column: Any, name: str) -> tuple[Array, Array]:
     if numbers.null_count():
         raise InputError(f"{name}: a list of the column {column.name!r} has a missing number.")
     if not (numbers.dtype.is_integer() or numbers.dtype.is_float()):
-        raise InputError(f"{name}: the column {column.name!r} must have lists of whole or floating numbers.")
+        raise InputError(f"{name}: the column {column.name!r} must have lists of integers or floating-point numbers.")
     return lengths, numbers.to_numpy()
 
 
