@@ -200,7 +200,7 @@ def test_collections_become_shards(tmp_path, client):
     np.testing.assert_array_equal(sp.vstack(list(shards)).toarray(), text.Vectorizer().fit_transform(texts).toarray())
     with pytest.raises(InputError, match="use write_shards"):
         write_dask_shards(counts, tmp_path / "other", cluster=client)
-    with pytest.raises(InputError, match="has shards already"):
+    with pytest.raises(InputError, match="already has shards"):
         write_dask_shards(array.from_array(counts), tmp_path / "array", cluster=client)
 
 

@@ -25,12 +25,13 @@ from polyseme.kernels import Array, Floats, padded
 from polyseme.losses.entry_weights import EntryWeights
 
 LOADED_NONZEROS = 1 << 26
-"""Most non-zeros of a corpus that is loaded into memory for a solver that needs all counts at once: 1 GB with their
-transpose. The limit is a property of the data, so that the choice of a solver does not depend on the machine."""
+"""Largest number of non-zeros of a corpus that is loaded into memory for a solver that needs all counts at once: 1 GB
+with their transpose. The limit depends only on the data, so that the choice of a solver does not depend on the
+machine."""
 
 T = TypeVar("T")
 Rows = Any
-"""One array per shard with a row for each document: an array, files or futures, as the corpus has them."""
+"""One array per shard with a row for each document. Its type depends on the corpus: an array, files or futures."""
 Shared = Any
 """A tuple of arrays that all documents share, or a future of it."""
 Point = tuple[Rows, Shared]
@@ -43,7 +44,7 @@ class Step(Protocol):
     """
 
     def prepare(self, shared: Shared, n_threads: int) -> Any:
-        """Return what the E-steps and the M-step compute from the shared parameters, and these themselves."""
+        """Return the shared parameters, and what the E-steps and the M-step compute from them."""
 
     def e_step(self, shard: Shard, rows: Array, prepared: Any, memory: Floats | None = None) -> EStepResult:
         """Run the E-step on one shard. `memory` is reused for the word sums of its statistics."""
@@ -51,7 +52,7 @@ class Step(Protocol):
     def m_step(self, words: WordTotals, prepared: Any, stats: Any) -> tuple[Shared, Any]:
         """Return the next shared parameters, and the report of the point that the statistics describe.
 
-        It may overwrite the statistics, and must not return their arrays, which the next iteration uses again.
+        It may overwrite the statistics, and must not return their arrays, which the next iteration reuses.
         """
 
     def extrapolate_rows(self, extrapolate: Extrapolate, new: Array, old: Array, shard: Shard) -> Array:
@@ -80,7 +81,7 @@ class StreamState(NamedTuple):
 
 
 StreamStep = Callable[[int, Shard, StreamState], StreamState]
-"""Function of the number of a shard, the shard, and the state after the previous shards."""
+"""Function of the index of a shard, the shard, and the state after the previous shards."""
 
 
 def uniform_rows(model: Model, shard: Shard) -> Array:
@@ -119,7 +120,7 @@ class Corpus(Protocol):
     def unigram(self) -> Floats: ...
     @property
     def entries(self) -> EntryWeights | None:
-        """Return the weights of the entries; None if all are one. Shards have none."""
+        """Weights of the entries; None if all are one. Shards have no weights of entries."""
 
     @property
     def doc_weights(self) -> Floats:
@@ -127,19 +128,19 @@ class Corpus(Protocol):
 
     @property
     def digest(self) -> str:
-        """Return a digest of the counts, which identifies the data of a fit in a checkpoint."""
+        """Digest of the counts, which identifies the data of a fit in a checkpoint."""
 
     @property
     def kept(self) -> Array | None:
-        """Return the documents that a fit uses, those with a positive weight; None: all."""
+        """Documents that a fit uses, those with a positive weight; None if it uses all."""
 
     @property
     def all_documents(self) -> Self:
-        """Return the corpus of all documents, also those of weight zero, which are folded in after the fit."""
+        """Corpus of all documents, including those of weight zero, which are folded in after the fit."""
 
     @property
     def fit_folder(self) -> Path | None:
-        """Return the folder where the states of fits are stored by default; None: nowhere."""
+        """Folder where the states of fits are stored by default; None if they are not stored."""
 
     def rows(self, function: Callable[..., Array], shared: tuple[Array, ...] = ()) -> Rows:
         """Return the rows function(shard, *shared) of every shard."""
@@ -174,8 +175,8 @@ class Corpus(Protocol):
     def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
         """Return the counts in memory, and whether these are all documents.
 
-        With `rng`, a corpus of more than `most` non-zeros (None: `LOADED_NONZEROS`) is sampled: random documents with
-        at most as many.
+        With `rng`, a corpus of more than `most` non-zeros is sampled: the result has random documents with at most
+        `most` non-zeros in total. None uses `LOADED_NONZEROS` for `most`.
         """
 
     def with_work_folder(self, work: Path) -> Self:
@@ -187,7 +188,7 @@ class Corpus(Protocol):
     def restore_rows(self, saved: Any) -> Rows:
         """Return rows from an array, or from the `Generation.files` of a folder, after a check of its files.
 
-        Raises ValueError if they have another form, and ModelFileError if a file is damaged.
+        Raise ValueError if they have another form, and ModelFileError if a file is damaged.
         """
 
     def release(self) -> None:
@@ -195,7 +196,7 @@ class Corpus(Protocol):
 
 
 class StoredCorpus(ABC):
-    """Base class of what estimators take in place of an array: a corpus in files."""
+    """Base class of corpora in files, which estimators accept in place of an array."""
 
     shape: tuple[int, int]
     dtype: Any
@@ -215,32 +216,32 @@ def is_stored(X: Any) -> bool:
 class MemoryCorpus(Shard):
     """A corpus in the memory of this process: a single shard.
 
-    A fit uses the documents of positive weight only; `all_documents` of a corpus from `MemoryCorpus.of` has the others
-    too.
+    A fit uses only documents of positive weight; `all_documents` of a corpus from `MemoryCorpus.of` also has those of
+    weight zero.
     """
 
     in_memory: ClassVar[bool] = True
     fit_folder: ClassVar[None] = None
     kept: Array | None = None
-    _whole: MemoryCorpus | None = None
+    _complete: MemoryCorpus | None = None
 
     @classmethod
     def of(
         cls, X: Any, dtype: np.dtype[Any], weights: Floats | None, n_threads: int, entries: EntryWeights | None = None
     ) -> MemoryCorpus:
         """Return the corpus of the documents with a positive weight. With weights v of the entries, X is v x."""
-        whole = cls(as_counts(X, dtype), weights, n_threads, entries)
+        complete = cls(as_counts(X, dtype), weights, n_threads, entries)
         if weights is None or (weights > 0).all():
-            return whole
+            return complete
         kept = np.flatnonzero(weights)
-        own = None if entries is None else entries.take(kept)
-        corpus = cls(as_counts(X[kept], dtype), weights[kept], n_threads, own)
-        corpus.kept, corpus._whole = kept, whole
+        kept_entries = None if entries is None else entries.take(kept)
+        corpus = cls(as_counts(X[kept], dtype), weights[kept], n_threads, kept_entries)
+        corpus.kept, corpus._complete = kept, complete
         return corpus
 
     @property
     def all_documents(self) -> MemoryCorpus:
-        return self if self._whole is None else self._whole
+        return self if self._complete is None else self._complete
 
     @property
     def n_nonzeros(self) -> int:
@@ -291,15 +292,15 @@ class MemoryCorpus(Shard):
         return step(0, self, state)
 
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Array | None = None) -> FoldedDocuments:
-        """Fold in the documents; those of a dense array a block of rows at a time, which becomes CSR."""
+        """Fold in the documents, a block of rows at a time, because the rows of a dense array become CSR."""
         parts, blocks, sums, start = [], [], None, 0
         for counts in row_batches(self.counts.matrix(), self.dtype):
             block = slice(start, start + counts.n_docs)
             weights = None if self.weights is None else self.weights[block]
             given = None
             if rows is not None or self.entries is not None:
-                own = None if self.entries is None else self.entries.take(block)
-                given = GivenDocuments(None if rows is None else rows[block], own)
+                entries = None if self.entries is None else self.entries.take(block)
+                given = GivenDocuments(None if rows is None else rows[block], entries)
             part, added = job.of_rows(block)(
                 counts, weights, self.weighted_totals[block], arrays, self.n_threads, given
             )
@@ -308,13 +309,13 @@ class MemoryCorpus(Shard):
             parts.append(part._replace(rows={}, unknown=start + part.unknown))
             blocks.append(part.rows)
             start = block.stop
-        found = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        folded = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         if job.training:
-            doc_topic, unknown = found["doc_topic"], np.concatenate([part.unknown for part in parts])
+            doc_topic, unknown = folded["doc_topic"], np.concatenate([part.unknown for part in parts])
             doc_topic[unknown] = topic_weights_of(parts)
             if job.prior is not None:
                 doc_topic[unknown] = job.prior.with_rows(unknown).shaped(doc_topic[unknown])
-        return FoldedDocuments(parts, sums, found)
+        return FoldedDocuments(parts, sums, folded)
 
     def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:
         most = LOADED_NONZEROS if most is None else most
@@ -338,7 +339,7 @@ class MemoryCorpus(Shard):
 
 
 def sampled_documents(nonzeros: Array, rng: np.random.Generator, most: int) -> Array:
-    """Return random documents, in their order, with at most `most` non-zeros together; at least one document."""
+    """Return random documents, in their order, with at most `most` non-zeros in total; at least one document."""
     order = rng.permutation(nonzeros.size)
     fits = np.cumsum(nonzeros[order], dtype=np.int64) <= most
     fits[0] = True
@@ -351,5 +352,5 @@ def stacked(matrices: list[Any], dtype: np.dtype[Any], n_threads: int) -> Memory
 
 
 def accumulated(total: Stats | None, added: Stats) -> Stats:
-    """Return the sum of parts that arrive one after the other, in the memory of the first; `total` is None for it."""
+    """Add a part to the total, in the memory of the first part, for which `total` is None. Return the new total."""
     return added if total is None else total.merge_into(total.word_sums, added)

@@ -69,9 +69,9 @@ def is_own_cluster(cluster: Any) -> bool:
 
 @contextmanager
 def connected(cluster: Any) -> Iterator[Any]:
-    """Yield a client of a cluster as in `open_shards`; a client or cluster that is created here ends with the block.
+    """Yield a client of a cluster as in `open_shards`; a client or cluster that is created here is closed at the end.
 
-    Raises ShardError if the block loses the scheduler.
+    Raise ShardError if the connection to the scheduler is lost in the block.
     """
     try:
         import distributed as library
@@ -164,12 +164,12 @@ def _local_cluster(distributed: Any, n_workers: int | None) -> Iterator[Any]:
 
 _MAX_GENERATIONS = 6
 _MAX_SHARED = 16
-"""Tuples of shared parameters whose files are kept; a fit uses at most four at a time."""
+"""Number of tuples of shared parameters whose files are kept; a fit uses at most four at a time."""
 _RETRIES = 100
 _MAX_OPEN_SHARDS = 64
 _CHAIN_LENGTH = 32
 _LINEAGE = 10
-"""Steps after which rows and shared parameters are written to files and read back, so that the graph does not grow."""
+"""Number of steps after which rows and shared parameters are written to files, so that the graph does not grow."""
 
 
 class ClusterShards(DiskCorpus):
@@ -187,16 +187,16 @@ class ClusterShards(DiskCorpus):
 
 
 class KernelThreads(NamedTuple):
-    """Threads of the kernels in a task. Results do not depend on them."""
+    """Numbers of threads of the kernels in a task. Results do not depend on them."""
 
     per_shard: int = 1
-    """In the tasks of a shard, of which many run at once."""
+    """Threads in the tasks of a shard, of which many run at once."""
     alone: int = 1
-    """In the M-step, for which all other tasks wait."""
+    """Threads in the M-step, for which all other tasks wait."""
 
 
 def kernel_threads(client: Any, n_shards: int, *, here: bool) -> KernelThreads:
-    """Return the threads that leave no core idle: more than one per shard if there are fewer shards than workers.
+    """Return numbers of threads that leave no core idle: several per shard if there are fewer shards than workers.
 
     here : whether all workers are on this machine and have one thread each.
     """
@@ -242,7 +242,8 @@ class DaskShards(ShardedCorpus):
     client: Any = None
     threads: KernelThreads = field(default_factory=KernelThreads)
     shared_folder: Path | None = None
-    """Folder for files of shared parameters, which ends with the fit; a checkpoint may keep `work`. None: `work`."""
+    """Folder for files of shared parameters, which is removed after the fit; a checkpoint may keep `work`. None uses
+    `work`."""
     _token: str = field(init=False, default_factory=lambda: uuid.uuid4().hex[:8])
     _tasks: int = field(init=False, default=0)
     _steps: int = field(init=False, default=0)
@@ -274,8 +275,8 @@ class DaskShards(ShardedCorpus):
         """Submit function(ref, *arguments) for each shard; an argument that is a list has one item per shard."""
         tasks = []
         for i, place in enumerate(self._preferred_workers()):
-            own = [item[i] if isinstance(item, list) else item for item in arguments]
-            tasks.append(self._submit(function, self._ref(i), *own, **place))
+            of_shard = [item[i] if isinstance(item, list) else item for item in arguments]
+            tasks.append(self._submit(function, self._ref(i), *of_shard, **place))
         return tasks
 
     def _reduce(self, tasks: list[Any], add: Callable[..., Any]) -> Any:
@@ -292,7 +293,7 @@ class DaskShards(ShardedCorpus):
                 return level[0][0]
 
     def _results(self, futures: list[Any]) -> list[Any]:
-        """Return the results of futures; tasks whose workers died are repeated."""
+        """Return the results of futures. Tasks whose workers died are repeated."""
         from distributed import KilledWorker
 
         for _ in range(_RETRIES):
@@ -315,8 +316,8 @@ class DaskShards(ShardedCorpus):
 
     def total(self, function: Callable[..., Any], rows: FutureRows | None = None, shared: Any = ()) -> Any:
         """Return the sum of the statistics; the workers add, so the client receives one sum."""
-        (found,) = self._results([self._reduce(self._calls(function, rows, shared), _sum)])
-        return found
+        (total,) = self._results([self._reduce(self._calls(function, rows, shared), _sum)])
+        return total
 
     def _calls(self, function: Callable[..., Any], rows: FutureRows | None, shared: tuple[Array, ...]) -> list[Any]:
         futures = [None] * self.n_shards if rows is None else rows.futures
@@ -351,10 +352,10 @@ class DaskShards(ShardedCorpus):
         _write_arrays(paths, arrays)
         return FutureShared(self._submit(_read_arrays, paths), len(arrays))
 
-    def _new_files(self, number: int) -> list[Path]:
+    def _new_files(self, n_files: int) -> list[Path]:
         """Return the names of files for shared parameters, and remove old files, which no future reads any more."""
         folder = self.work if self.shared_folder is None else self.shared_folder
-        paths = [folder / f"shared-{uuid.uuid4().hex[:8]}.npy" for _ in range(number)]
+        paths = [folder / f"shared-{uuid.uuid4().hex[:8]}.npy" for _ in range(n_files)]
         self._shared_files.append(paths)
         while len(self._shared_files) > _MAX_SHARED:
             for path in self._shared_files.popleft():
@@ -362,8 +363,8 @@ class DaskShards(ShardedCorpus):
         return paths
 
     def gather(self, shared: FutureShared) -> tuple[Array, ...]:
-        (found,) = self._results([shared.future])
-        return tuple(found)
+        (arrays,) = self._results([shared.future])
+        return tuple(arrays)
 
     def run(self, step: Step, rows: FutureRows, shared: FutureShared) -> StepResult:
         if self._steps and self._steps % _LINEAGE == 0:
@@ -378,10 +379,10 @@ class DaskShards(ShardedCorpus):
         assert entry is not None  # a complete manifest has it
         words = _WordTotals(self.shards.folder, entry, self.threads.alone)
         done = self._submit(_m_step, step, words, shared.future, stats, **places[0])
-        next_shared, report = (self._submit(part, done, **places[0]) for part in (_first, _second))
+        next_shared, report_future = (self._submit(part, done, **places[0]) for part in (_first, _second))
         del stats, done
-        (found,) = self._results([report])
-        return StepResult(rows, shared, FutureRows(next_rows), FutureShared(next_shared, shared.n_arrays), found)
+        (report,) = self._results([report_future])
+        return StepResult(rows, shared, FutureRows(next_rows), FutureShared(next_shared, shared.n_arrays), report)
 
     def combine(self, step: Step, extrapolate: Extrapolate, new: Point, old: Point) -> Point:
         if self._steps % _LINEAGE == 0:
@@ -435,8 +436,8 @@ class DaskShards(ShardedCorpus):
         parts = [self._submit(_first, pair) for pair in pairs]
         sums = [self._reduce(pairs, _sum_of_pairs)] if job.training else []
         del pairs
-        found = self._results([*parts, *sums])
-        return found[: len(parts)], found[-1] if job.training else None
+        results = self._results([*parts, *sums])
+        return results[: len(parts)], results[-1] if job.training else None
 
 
 # tasks of the workers
@@ -466,7 +467,7 @@ def _read_word_totals(folder: Path, entry: Entry) -> Floats:
 
 
 def _read_only(array: Array) -> Array:
-    """Return a view that a task cannot overwrite, because other tasks may use the array too."""
+    """Return a view that a task cannot overwrite, because other tasks may use the same array."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -81,14 +81,14 @@ T = TypeVar("T")
 
 
 class ShardRows(Protocol):
-    """Rows of all documents as an object that returns those of a shard."""
+    """Rows of all documents as an object that returns the rows of a shard."""
 
     def of(self, number: int, shard: Shard) -> Array: ...
 
 
 @dataclass(frozen=True)
 class ComputedRows:
-    """Rows from a function that computes those of a shard."""
+    """Rows that a function computes for each shard."""
 
     function: Callable[..., Array]
     shared: tuple[Array, ...]
@@ -103,7 +103,7 @@ class ArrayRows:
 
     array: Array
     first: list[int]
-    """Number of the first document of each shard."""
+    """Index of the first document of each shard."""
 
     def of(self, number: int, shard: Shard) -> Array:
         rows = self.array[self.first[number] : self.first[number] + shard.n_docs]
@@ -159,11 +159,11 @@ class Generation:
 
     @property
     def width(self) -> int:
-        """Return the number of columns."""
+        """Number of columns."""
         return int(map_npy(self.path(0)).shape[1])
 
     def keep(self) -> None:
-        """Do not remove the folder, also when the process exits."""
+        """Do not remove the folder, not even when the process exits."""
         _removable.pop(weakref.ref(self), None)
 
     def remove_when_unused(self) -> None:
@@ -238,17 +238,17 @@ class DiskCorpus(StoredCorpus):
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
-        """Return the numbers of documents and words."""
+        """Numbers of documents and words."""
         return self.manifest.documents, self.manifest.words
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Return the type of the counts."""
+        """Type of the counts."""
         return np.dtype(self.manifest.dtype)
 
     @cached_property
     def vocabulary(self) -> list[str] | None:  # type: ignore[override]
-        """Return the words in the order of the columns; None if the shards have no vocabulary."""
+        """Words in the order of the columns; None if the shards have no vocabulary."""
         if self.manifest.vocabulary is None:
             return None
         content = read_checked(self.folder, self.manifest.vocabulary)
@@ -270,7 +270,7 @@ class DiskCorpus(StoredCorpus):
         Parameters
         ----------
         number : int
-            Number of the shard, from 0.
+            Index of the shard.
         dtype : numpy.dtype
             Type of the factors.
         n_threads : int
@@ -312,7 +312,7 @@ class DiskCorpus(StoredCorpus):
         """Hold the lock of the folder, and yield a folder for files that are removed at the end."""
         with only_writer(self.folder, "fit"):
             fits = self.folder / FIT_FOLDER
-            for left in fits.glob(f"{_SESSION}*"):  # of a process that was killed
+            for left in fits.glob(f"{_SESSION}*"):  # left by a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
             fits.mkdir(exist_ok=True)
             work = Path(tempfile.mkdtemp(dir=fits, prefix=_SESSION))
@@ -336,7 +336,7 @@ class ShardedCorpus(ABC):
     """Folder for generations of rows."""
     _open: dict[int, MappedShard] = field(default_factory=dict, repr=False)
     _buffers: list[Floats] = field(init=False, default_factory=list, repr=False)
-    """Memory of word sums, for the next iteration."""
+    """Memory of word sums, which the next iteration reuses."""
 
     in_memory: ClassVar[bool] = False
     kept: ClassVar[None] = None
@@ -372,7 +372,7 @@ class ShardedCorpus(ABC):
 
     @cached_property
     def word_totals(self) -> Floats:
-        """Return n_w over all shards."""
+        """n_w, the number of tokens of each word in all shards."""
         entry = self.shards.manifest.word_totals
         path = self.shards.folder / WORD_TOTALS
         totals = None
@@ -404,12 +404,12 @@ class ShardedCorpus(ABC):
 
     @cached_property
     def totals(self) -> Floats:
-        """Return n_d of all documents."""
+        """n_d, the number of tokens of each document."""
         return np.concatenate([self.shard(number).totals for number in range(self.n_shards)])
 
     @cached_property
     def first_documents(self) -> list[int]:
-        """Return the number of the first document of each shard."""
+        """Index of the first document of each shard."""
         sizes = [entry.documents for entry in self.shards.manifest.shards]
         return [0, *np.cumsum(sizes).tolist()[:-1]]
 
@@ -434,7 +434,7 @@ class ShardedCorpus(ABC):
         return stacked(parts, self.dtype, self.n_threads), False
 
     def release(self) -> None:  # noqa: B027, both corpora do nothing
-        """Do nothing: the shards are mapped, and stay so for folding in."""
+        """Do nothing: the shards are mapped, and folding in needs them."""
 
     # files of a fit
 
@@ -448,14 +448,14 @@ class ShardedCorpus(ABC):
         return Generation(Path(tempfile.mkdtemp(dir=self.work, prefix="theta-")))
 
     def checked_generation(self, saved: FileManifest) -> Generation:
-        """Return stored rows. Raise ModelFileError or ValueError if a file is damaged or of other documents."""
+        """Return stored rows. Raise ModelFileError or ValueError if a file is damaged or belongs to other documents."""
         generation, widths = Generation(saved.folder, saved, kept=True), set()
         for number, shard in enumerate(self.shards.manifest.shards):
             rows = map_npy(saved.path(generation.path(number).name))
             if rows.ndim != 2 or len(rows) != shard.documents or rows.dtype != self.dtype:
                 raise ValueError("its rows do not belong to these documents")
             if not np.isfinite(rows).all():
-                raise ValueError("a number of its rows is not finite")
+                raise ValueError("its rows have a number that is not finite")
             widths.add(rows.shape[1])
         if len(widths) > 1:
             raise ValueError("its rows have several widths")
@@ -473,13 +473,13 @@ class ShardedCorpus(ABC):
             if job.training:
                 unknown = np.concatenate([part.unknown for part in parts])
                 files["doc_topic"].fill(unknown, topic_weights_of(parts))
-            found = {name: file.publish() for name, file in files.items()}
+            mapped = {name: file.publish() for name, file in files.items()}
         finally:
             for file in files.values():
                 file.part.unlink(missing_ok=True)
         if not job.training:
-            found = {"doc_topic": found[TRANSFORMED]}
-        return FoldedDocuments(parts, sums, found)
+            mapped = {"doc_topic": mapped[TRANSFORMED]}
+        return FoldedDocuments(parts, sums, mapped)
 
     @abstractmethod
     def _fold_shards(
@@ -489,7 +489,7 @@ class ShardedCorpus(ABC):
 
 
 TRANSFORMED = "transformed"
-"""Name of the file with the weights that `transform` returns; not that of the training documents."""
+"""Name of the file with the weights that `transform` returns. Those of the training documents have another file."""
 
 
 @dataclass(frozen=True)
@@ -502,7 +502,7 @@ class RowsFile:
 
     @property
     def part(self) -> Path:
-        """Return the name of the file until it is complete."""
+        """Name of the file until it is complete."""
         return self.path.with_name(f"{self.path.name}.part")
 
     @property
@@ -520,7 +520,7 @@ class RowsFile:
             file.truncate(len(self._header) + self.shape[0] * self._row_size)
 
     def write(self, first: int, rows: Array) -> None:
-        """Write the rows from document `first` on."""
+        """Write the rows of consecutive documents, starting with document `first`."""
         with self.part.open("r+b") as file:
             file.seek(len(self._header) + first * self._row_size)
             file.write(bytes_of(np.ascontiguousarray(rows, dtype=self.dtype)))
@@ -534,7 +534,7 @@ class RowsFile:
                 file.write(content)
 
     def publish(self) -> Array:
-        """Give the complete file its name, and return its rows, mapped."""
+        """Rename the complete file to `path`, and return its rows, mapped."""
         os.chmod(self.part, 0o666 & ~umask())
         os.replace(self.part, self.path)
         return np.load(self.path, mmap_mode="r").view(np.ndarray)
@@ -543,7 +543,7 @@ class RowsFile:
 def fold_shard(
     job: FoldIn, files: list[RowsFile], first: int, shard: Shard, arrays: tuple[Array, ...], start: Array | None
 ) -> tuple[FoldedPart, Any]:
-    """Fold in one shard from the weights `start` (None: uniform), write its rows, and return the rest."""
+    """Fold in one shard, write its rows, and return the other results. None as `start` means uniform weights."""
     given = None if start is None else GivenDocuments(start)
     part, sums = job(shard.by_doc, None, shard.totals, arrays, shard.n_threads, given)
     for file, rows in zip(files, part.rows.values(), strict=True):
@@ -698,7 +698,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Return a digest of the content, which changes with any count."""
+        """Digest of the content, which changes with any count."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
@@ -735,7 +735,7 @@ def read_manifest(folder: Path) -> Manifest:
 def write_shard(folder: Path, number: int, counts: SparseCounts, file: int | None = None) -> Entry:
     """Write counts to a shard file, atomically. Return its description for the manifest.
 
-    file : number of the input file, if shards are numbered within it. The name of the shard then has both numbers.
+    file : index of the input file, if shards are numbered within files. The name of the shard then has both numbers.
     """
     if counts.values.size >= _MAX_INT32 or counts.n_words >= _MAX_INT32:
         raise InputError("A shard must have fewer than 2^31 counts and words: choose a smaller shard_nonzeros.")
@@ -763,7 +763,7 @@ def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
 def read_checked(folder: Path, entry: Entry) -> memoryview:
     """Return the mapped bytes of a file, after a check of its size and digest."""
     check_size(folder, entry)
-    # Through one handle, so that the file that is mapped is the one whose digest was checked.
+    # Use one handle, so that the file that is mapped is the one whose digest was checked.
     with (folder / entry.name).open("rb") as file:
         if file_digest(file) != entry.sha256:
             raise ShardError(
@@ -793,7 +793,7 @@ class MappedShard(Shard):
 
 
 def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
-    """Return a shard, after a check of its digest. `dtype` is that of the factors."""
+    """Return a shard, after a check of its digest. `dtype` is the type of the factors."""
     content = read_checked(folder, entry)
     try:
         arrays = arrays_in(np.asarray(content))
@@ -833,5 +833,5 @@ def _csr(
     fault = find_counts_error(indptr, indices, values, shape)
     if fault is not None:
         raise ValueError(fault)
-    known: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
-    return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, known)
+    transposes: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
+    return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, transposes)

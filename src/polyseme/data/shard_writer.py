@@ -36,15 +36,15 @@ from polyseme.kernels import Floats, SparseCounts, check_sparse
 from polyseme.utils import check_range
 
 _MIN_NONZEROS = 1 << 22
-"""Least default number of non-zeros per shard."""
+"""Smallest default number of non-zeros per shard."""
 _NONZEROS_PER_WORD = 64
 """Default number of non-zeros per shard and word."""
 _MAX_TEXTS, _MAX_CHARACTERS = 4096, 1 << 23
 """Limits of a batch of texts that is counted at once."""
 _RETRIES = 10
-"""How often a task is repeated after the scheduler gave it up because its workers died."""
+"""Number of times that a task is repeated after the scheduler gave up because its workers died."""
 _MAX_TOTALS = 64
-"""Most arrays of word totals that the workers send to the client. It fixes the order of the sums on any cluster."""
+"""Largest number of arrays of word totals that workers send to the client. It fixes the order of the sums."""
 _SHARD_OF_A_FILE = re.compile(r"shard-(\d+)-\d+\.safetensors")
 
 
@@ -57,29 +57,30 @@ def write_shards(
     shard_nonzeros: int | None = None,
     cluster: Any = None,
 ) -> DiskCorpus:
-    """Write documents to a folder of shards, with the memory of one shard, and open it.
+    """Write documents to a folder of shards, with one shard in memory at a time, and open the folder.
 
     Parameters
     ----------
     documents : iterable
-        Matrices of counts (some documents x all words, sparse or dense). With a vectorizer: texts, or documents of
-        `polyseme.text.read`. Or `ParquetFiles`.
+        Matrices of counts (some documents x all words, sparse or dense), or `ParquetFiles`. With a vectorizer: texts,
+        documents of `polyseme.text.read`, or `ParquetFiles`.
     folder : str or PathLike
-        New folder, or the folder of an interrupted call. With the same documents the call then continues after the last
+        New folder, or the folder of an interrupted call. A call with the same documents continues after the last
         complete shard.
     vectorizer : Vectorizer or None, default=None
         Vectorizer that counts the texts. If it is not fitted, it is fitted first; the texts must then be a list or a
         reader, which can be read twice. With a cluster it must be fitted.
     vocabulary : iterable of str or None, default=None
-        Words in the order of the columns. Ignored with a vectorizer, which has a vocabulary.
+        Words in the order of the columns. Ignored if there is a vectorizer, which has its own vocabulary.
     shard_nonzeros : int or None, default=None
-        Most non-zeros per shard. None: 64 per word and at least 4 million, so that adding up the statistics of the
-        shards is a small part of the work. The same value gives the same shards, for any chunks of documents, and only
-        the same shards give the same bits. A call that continues uses the value of the interrupted one.
+        Largest number of non-zeros per shard. None uses 64 per word and at least 4 million, so that adding up the
+        statistics of the shards is a small part of the work. The same value gives the same shards, for any chunks of
+        documents, and only the same shards give the same bits. A call that continues uses the value of the interrupted
+        one.
     cluster : str, int, Client, cluster or None, default=None
         Cluster whose workers read `ParquetFiles`, as in `open_shards`; the corpus is opened on the same cluster. Every
-        file is one task, and its documents become shards of their own, for any number of workers. All workers must
-        see the folder under the same name, and the files under the same paths. None: this process reads the documents.
+        file is one task, and its documents become shards of their own, for any number of workers. All workers must see
+        the folder under the same name, and the files under the same paths. With None, this process reads the documents.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def write_shards(
     with only_writer(folder, "writer or fit"):
         done = read_manifest(folder) if (folder / MANIFEST).exists() else None
         if done is not None and done.complete:
-            raise InputError(f"{folder} has shards already: choose another folder, or remove it.")
+            raise InputError(f"{folder} already has shards: choose another folder, or remove it.")
         if done is not None and shard_nonzeros not in (None, done.shard_nonzeros):
             raise InputError(
                 f"shard_nonzeros: the interrupted call wrote shards of {done.shard_nonzeros} non-zeros. Leave "
@@ -115,7 +116,7 @@ def write_shards(
 
 
 def append_to_shards(texts: Iterable[Any], folder: str | PathLike[str], vectorizer: Any) -> DiskCorpus:
-    """Add texts to a folder of shards, as further shards, with the vocabulary of the vectorizer."""
+    """Add texts to a folder of shards, as additional shards, with the vocabulary of the vectorizer."""
     folder = Path(folder)
     with only_writer(folder, "writer or fit"):
         done = replace(read_manifest(folder), word_totals=None, vocabulary=None, complete=False)
@@ -180,11 +181,11 @@ def _write(
 
 
 class _Splitter:
-    """Splits a stream of rows into shards."""
+    """Splitter of a stream of rows into shards."""
 
     def __init__(self, shard_nonzeros: int | None, layout: Manifest | None = None) -> None:
         self.layout = layout
-        """Number of words, type and size of the shards. The first chunk decides them."""
+        """Number of words, type and size of the shards, which the first chunk determines."""
         self._shard_nonzeros = shard_nonzeros
         self._pending: list[Any] = []
         self._nonzeros = 0
@@ -195,14 +196,14 @@ class _Splitter:
         return self.layout
 
     def split(self, chunks: Iterable[Any]) -> Iterator[SparseCounts]:
-        """Yield the counts of one shard after the other."""
+        """Yield the counts of each shard."""
         for chunk in chunks:
             yield from self._add(self._checked(chunk))
         if self._pending:
             yield self._shard()
 
     def _checked(self, chunk: Any) -> sp.csr_array:
-        """Return a chunk with the type of all counts."""
+        """Return a checked chunk, with counts in the type of the layout."""
         matrix = checked_counts(chunk)
         if self.layout is None:
             size = self._shard_nonzeros or max(_MIN_NONZEROS, _NONZEROS_PER_WORD * matrix.shape[1])
@@ -235,7 +236,7 @@ class _Splitter:
 
 def checked_counts(chunk: Any) -> sp.csr_array:
     """Return counts as CSR. Raise InputError unless they are finite, non-negative and in the range of a fit."""
-    if getattr(chunk, "dtype", None) == np.float16:  # which scipy refuses
+    if getattr(chunk, "dtype", None) == np.float16:  # scipy refuses this type
         chunk = chunk.astype(np.float32)
     matrix = sp.csr_array(check_sparse(chunk, "A chunk"))
     if matrix.data.dtype.kind not in "fiub" or not np.isfinite(matrix.data).all() or (matrix.data < 0).any():
@@ -245,7 +246,7 @@ def checked_counts(chunk: Any) -> sp.csr_array:
 
 
 def dtype_of(matrix: sp.csr_array) -> str:
-    """Return the type in which counts are stored: float64 if they have it, else float32."""
+    """Return the type in which counts are stored: float64 for float64 counts, else float32."""
     return "float64" if matrix.dtype == np.float64 else "float32"
 
 
@@ -265,7 +266,7 @@ def complete(folder: Path, manifest: Manifest, vocabulary: list[str] | None, tot
 
 
 def _word_totals(folder: Path, manifest: Manifest) -> Floats:
-    """Return the word totals of the shards: from the files, so that a resumed call gives the same totals."""
+    """Return the word totals of the shards, read from the files so that a resumed call gives the same totals."""
     totals = np.zeros(manifest.words)
     for entry in manifest.shards:
         shard = open_shard(folder, entry, manifest.words, np.dtype(manifest.dtype), 1)
@@ -292,7 +293,7 @@ def _write_files(
     vocabulary: list[str] | None,
     shard_nonzeros: int | None,
 ) -> None:
-    """Let the workers write one file after the other to shards. The manifest has the shards of the first files."""
+    """Let the workers write the files to shards. The manifest lists the shards of the first files that are complete."""
     if vectorizer is not None:
         vocabulary = [str(word) for word in vectorizer.get_feature_names_out()]
         vectorizer = client.submit(_unchanged, vectorizer, pure=False)  # sent once, and again if its worker dies
@@ -326,7 +327,7 @@ def _write_files(
 
 
 def _first_file_to_write(folder: Path, done: Manifest | None) -> int:
-    """Return the number of the file after the last one in the manifest of an interrupted call."""
+    """Return the index of the file after the last one in the manifest of an interrupted call."""
     if done is None or not done.shards:
         return 0
     last = _SHARD_OF_A_FILE.fullmatch(done.shards[-1].name)
@@ -354,7 +355,7 @@ def _unchanged(value: Any) -> Any:
 def _write_file(
     part: ParquetFiles, folder: Path, number: int, vectorizer: Any, shard_nonzeros: int | None
 ) -> Manifest | None:
-    """Write a file to shards whose names and content depend on the file only. Return their manifest."""
+    """Write a file to shards whose names and content depend only on the file. Return their manifest."""
     splitter = _Splitter(shard_nonzeros)
     chunks = iter(part) if vectorizer is None else _counted(part, vectorizer, 0)[0]
     shards = [write_shard(folder, i, counts, number) for i, counts in enumerate(splitter.split(chunks))]
@@ -398,7 +399,7 @@ def write_dask_shards(
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, "writer or fit"), connected(cluster) as client:
         if (folder / MANIFEST).exists():
-            raise InputError(f"{folder} has shards already: choose another folder, or remove it.")
+            raise InputError(f"{folder} already has shards: choose another folder, or remove it.")
         parts = _partitions(data)
         if vectorizer is not None and not hasattr(vectorizer, "vocabulary_"):
             vectorizer.fit(_texts(client, parts))
@@ -411,20 +412,20 @@ def write_dask_shards(
             for number, part in enumerate(client.compute(parts))
         ]
         written: list[tuple[Entry, int, str]] = client.gather(futures)
-        words, dtypes = {found[1] for found in written}, {found[2] for found in written}
+        words, dtypes = {n_words for _, n_words, _ in written}, {dtype for _, _, dtype in written}
         if len(words) != 1:
             raise InputError(f"data: the partitions must have the same number of columns, got {sorted(words)}.")
         dtype = "float64" if "float64" in dtypes else "float32"
         if len(dtypes) > 1:
             raise InputError("data: some partitions are float64 and some are not: convert all to the same dtype.")
-        entries = tuple(found[0] for found in written)
+        entries = tuple(entry for entry, _, _ in written)
         manifest = Manifest(words.pop(), dtype, max(entry.nonzeros for entry in entries), entries)
         complete(folder, manifest, None if vocabulary is None else [str(word) for word in vocabulary])
     return ClusterShards(folder, cluster)
 
 
 def _partitions(data: Any) -> list[Any]:
-    """Return the partitions as delayed objects; those of an array are blocks of complete rows."""
+    """Return the partitions as delayed objects. The partitions of an array are blocks of complete rows."""
     if not hasattr(data, "to_delayed"):
         raise InputError("data must be a Dask bag, array or data frame: use write_shards for other data.")
     if hasattr(data, "rechunk"):
