@@ -48,7 +48,7 @@ def test_nodes_have_their_words_and_weights(tree_page, tree_model, tree_parts):
         words = item.locator("p.words").first.locator("a").all_text_contents()
         if node in tree_model.silent_:
             assert words == []
-            assert "writes no words itself" in item.locator("p.words").first.inner_text()
+            assert "no words come from this node" in item.locator("p.words").first.inner_text()
         else:
             assert words == shown[node].split(", ")[: len(words)]
             assert len(words) > 3

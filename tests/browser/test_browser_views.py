@@ -20,7 +20,7 @@ VIEWS = {
     "#/word/bank": ["Senses", "Neighbors", "tokens in"],
     "#/word/banks": ["bank"],
     "#/search/ship%20loan": ["Documents", "Topics of the query", "The number is the score"],
-    "#/paste": ["Nothing pasted yet", "goes nowhere"],
+    "#/paste": ["Nothing pasted yet", "not sent anywhere"],
     "#/labels": ["4 labels", "Topics by label"],
     "#/labels/music": ["Words that set it apart", "violin"],
     "#/time": ["Topics over time", "2000", "Choose topics"],
@@ -257,9 +257,9 @@ def test_phrases_are_looked_up_in_the_texts_that_the_page_has(opened, fruit_run,
     for title, size in (("Documents with the phrase", having), ("Documents with the words of the phrase", words)):
         card = page.page.locator("section.card").filter(has=page.page.get_by_role("heading", name=title, exact=True))
         assert card.locator("[data-score]").count() == size
-    limit = {"full": "score", "excerpt": "It may be further on.", "none": "written without texts, so the phrase"}[text]
+    limit = {"full": "score", "excerpt": "It may occur later.", "none": "written without texts, so the phrase"}[text]
     assert limit in page.text()
-    assert ("polyseme search looks for phrases in whole texts" in page.text()) == (text != "full")
+    assert ("polyseme search looks for phrases in full texts" in page.text()) == (text != "full")
     if having:
         marks = "".join(page.page.locator(".snippet").first.locator("mark").all_text_contents())
         assert "apple pears" in marks.lower()

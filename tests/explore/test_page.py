@@ -368,7 +368,7 @@ REFUSED = {
     ),
     "doc_topic has shape": lambda p: PageData.from_arrays(p.topic_word, p.doc_topic[1:], p.counts, p.vocabulary),
     "needs documents: give counts=": lambda p: render_page(PLSA(2, random_state=0).fit(p.counts)),
-    "contains them already": lambda p: render_page(p, titles=["a"]),
+    "already contains them": lambda p: render_page(p, titles=["a"]),
     "no full texts": lambda p: render_page(
         page_data(PLSA(2, random_state=0).fit(p.counts), p.counts, p.vocabulary), "full"
     ),

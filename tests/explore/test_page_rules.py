@@ -13,11 +13,11 @@ REFUSED = {
     "an analyzer written in Python": CountVectorizer(analyzer=str.split),
     "a tokenizer written in Python": CountVectorizer(tokenizer=str.split, token_pattern=None),
     "a preprocessor written in Python": CountVectorizer(preprocessor=str.upper),
-    "pieces of words, not of words": CountVectorizer(analyzer="char"),
+    "parts of words, not of words": CountVectorizer(analyzer="char"),
     "a function written in Python": CountVectorizer(strip_accents=strip_accents_unicode),
     "needs Python's regular expressions": CountVectorizer(token_pattern=r"\b\w+(?:-\w+)*\b"),
     "not fitted, so its language is not known": Vectorizer(language="english"),
-    "counted by a object, which runs in Python only": object(),
+    "counted by a object, which only runs in Python": object(),
 }
 
 

@@ -1,9 +1,9 @@
 """The explorer page: one HTML file that needs no server and no network.
 
-The data are base64 in inert script elements, and a content security policy allows only the page's own script and
-style, so that no text of a corpus can run as code. They are sections, which the page loads one by one: JSON values and
-typed arrays that are sparse, quantized and compressed. The rules of a vectorizer are plain data, with which the page
-counts the words of new texts as Python does.
+The data is stored as base64 in inert script elements, and a content security policy allows only the script and the
+style of the page, so that no text of a corpus can run as code. The data has sections, which the page loads one by one:
+JSON values, and typed arrays that are sparse, quantized and compressed. The rules of a vectorizer are plain data, with
+which the page counts the words of new texts as Python does.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SCRIPTS = (
     "pieces.js", "view_topics.js", "view_topic.js", "view_documents.js", "view_document.js", "view_word.js",
     "view_search.js", "view_paste.js", "view_labels.js", "view_time.js", "view_tree.js", "view_fit.js", "app.js",
 )  # fmt: skip
-"""Scripts of the page, in the order in which they are joined to one script."""
+"""Scripts of the page, in the order in which they are joined into one script."""
 
 
 def write_page(model: Any, path: str | PathLike[str], text: str = "excerpt", **arguments: Any) -> None:
@@ -198,7 +198,7 @@ class Section:
 def summarize(data: PageData, text: str = "excerpt") -> dict[str, Section]:
     """Return the sections of a page.
 
-    core : topics, words and facts about the fit; all that the first view shows.
+    core : topics, words and facts about the fit; everything that the first view shows.
     documents : names, labels, times and P(z|d). counts : all counts. rules : how texts are split into words.
     texts0, texts1, ... : the texts in chunks; core has the number of the first document of each chunk.
     """
@@ -223,19 +223,19 @@ class Periods(NamedTuple):
     names: list[str]
     """Names of all periods from the first to the last."""
     numbers: npt.NDArray[np.int32]
-    """Period of each document, -1 without a time."""
+    """Period of each document; -1 if it has no time."""
 
 
 def periods(times: Sequence[Any]) -> Periods | None:
     """Group documents by periods; return None if no time can be parsed.
 
-    Starts with decades and tries finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
+    Start with decades, and try finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
     """
     days = [days_of(time) for time in times]
-    known = np.array([found is not None for found in days], dtype=bool)
+    known = np.array([parsed is not None for parsed in days], dtype=bool)
     if not known.any():
         return None
-    stamps = np.array([found.first for found in days if found is not None], dtype="datetime64[D]")
+    stamps = np.array([parsed.first for parsed in days if parsed is not None], dtype="datetime64[D]")
     numbers, unit, step = _period_numbers(stamps)
     first = int(numbers.min())
     of_documents = np.full(len(days), -1, dtype=np.int32)
@@ -273,7 +273,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
             "k1": postings.K1,
             "b": postings.B,
         },
-        "least_documents": LEAST_AMOUNT - 0.5 * 10**-DECIMALS,  # rounded as by shown_words
+        "least_documents": LEAST_AMOUNT - 0.5 * 10**-DECIMALS,  # rounded as in shown_words
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
         "hidden": [int(column) for column in data.hidden],
         "measures": {name: _json_numbers(values) for name, values in measures.items()},
@@ -321,7 +321,7 @@ def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _likelihood(inference: Any) -> tuple[str, dict[str, Array]]:
-    """Return what the page leaves out when it folds in by likelihood."""
+    """Return a note about what the page leaves out when it folds in by likelihood."""
     if inference.prior is not None:
         return "New texts are folded in without the model's prior on documents.", {}
     joint = inference.background is not None and inference.background.joint
@@ -345,7 +345,7 @@ def _logistic_normal(inference: Any) -> tuple[str, dict[str, Array]]:
 
 
 def _loss(inference: Any) -> tuple[str, dict[str, Array]]:
-    """Return that the page folds in by likelihood."""
+    """Return a note that the page folds in by likelihood."""
     return f"New texts are folded in by likelihood, not by the model's loss ({inference.loss.name}).", {}
 
 
@@ -353,22 +353,22 @@ _INFERENCES = {
     "likelihood": _likelihood, "posterior": _posterior, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal,
     "loss": _loss,
 }  # fmt: skip
-"""By the kind of an inference: how the page differs from it, and the arrays that the page needs."""
+"""Functions by the kind of inference, which return a note on how the page differs from it, and the arrays it needs."""
 
 
 def _candidates(amounts: WordAmounts) -> dict[str, Array]:
-    """Return the words of each topic that rank high for some lambda of the slider, with their document numbers."""
+    """Return the words of each topic that rank high for some lambda of the slider, with their numbers of documents."""
     topics: list[Array] = []
     lambdas = np.linspace(0, 1, LAMBDAS)
     at_lambda = [shown_words(amounts, CANDIDATES, relevance=value) for value in lambdas]
     for topic, row in enumerate(amounts.topic_word):
-        found = np.unique(np.concatenate([words[topic] for words in at_lambda]))
-        topics.append(found[row[found] > 0])
+        candidates = np.unique(np.concatenate([words[topic] for words in at_lambda]))
+        topics.append(candidates[row[candidates] > 0])
     numbers = np.repeat(np.arange(len(topics)), [len(words) for words in topics])
     words = np.concatenate(topics)
     return {
         "topic_documents": amounts.topics,
-        "candidates_of_topic": encode_varints(np.array([len(found) for found in topics])),
+        "candidates_of_topic": encode_varints(np.array([len(candidates) for candidates in topics])),
         "candidate_words": words.astype(np.uint32),
         "candidate_documents": np.asarray(amounts.amounts)[numbers, words].astype(np.float32),
         "candidate_frequency": amounts.words[words].astype(np.float32),
@@ -394,16 +394,16 @@ def _documents(data: PageData) -> Section:
         arrays["copies"], arrays["firsts"] = copies.astype(np.uint32), data.groups[copies].astype(np.uint32)
     if data.labels is not None:
         values["labels"], arrays["labels_of_document"], arrays["document_labels"] = _labels(data.labels)
-    found = None if data.times is None else periods(data.times)
-    if found is not None:
-        values["periods"] = found.names
+    by_time = None if data.times is None else periods(data.times)
+    if by_time is not None:
+        values["periods"] = by_time.names
         values["times"] = [None if time is None else str(time) for time in data.times or ()]
-        arrays["document_periods"] = found.numbers
+        arrays["document_periods"] = by_time.numbers
     return Section(values, arrays)
 
 
 def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:
-    """Return the most frequent labels, sorted, and the numbers of the labels of each document."""
+    """Return the most frequent labels, sorted; how many of them each document has; and which ones, by number."""
     tally: dict[str, int] = {}
     for names in labels:
         for name in dict.fromkeys(names):
@@ -439,7 +439,7 @@ def _chunks(texts: list[str]) -> list[int]:
 
 
 def _json_numbers(values: Any) -> list[float | None]:
-    """Return floats for JSON, with None for NaN and infinity, which JSON does not have."""
+    """Return floats for JSON, with None for NaN and infinity, which JSON cannot represent."""
     array = np.asarray(values, dtype=np.float64).ravel()
     return [float(f"{value:.7g}") if np.isfinite(value) else None for value in array]
 
@@ -453,9 +453,9 @@ def _json_value(value: Any) -> Any:
 
 
 def _period_numbers(stamps: Any) -> tuple[Any, str, int]:
-    """Return the number of the period of each day, the unit and the step. Dates that are all years stay years."""
-    whole_years = bool((stamps == stamps.astype("datetime64[Y]").astype("datetime64[D]")).all())
-    units = _UNITS[:2] if whole_years else _UNITS
+    """Return the number of the period of each day, the unit and the step. If all dates are years, so are the units."""
+    only_years = bool((stamps == stamps.astype("datetime64[Y]").astype("datetime64[D]")).all())
+    units = _UNITS[:2] if only_years else _UNITS
     best = None
     for unit, step in units:
         numbers = stamps.astype(f"datetime64[{unit}]").astype(np.int64) // step
@@ -525,8 +525,8 @@ def pack_counts(counts: Any) -> dict[str, Array]:
     starts = by_word.indptr[:-1][np.diff(by_word.indptr) > 0]
     gaps[starts] = by_word.indices[starts] + 1
     arrays = {"documents_of": encode_varints(np.diff(by_word.indptr)), "gaps": encode_varints(gaps - 1)}
-    whole = by_word.data.size == 0 or bool((by_word.data == np.floor(by_word.data)).all())
-    if whole:
+    only_integers = by_word.data.size == 0 or bool((by_word.data == np.floor(by_word.data)).all())
+    if only_integers:
         return arrays | {"counts": encode_varints(by_word.data)}
     return arrays | {"amounts": by_word.data.astype(np.float32)}
 
@@ -584,13 +584,13 @@ _KIND_SHIFT = 24
 def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the rules as JSON values and arrays. `reason` says why the page cannot apply them; "" if it can.
 
-    Without a vectorizer, texts are split as in scikit-learn's CountVectorizer, and the words looked up in the
+    Without a vectorizer, texts are split as in scikit-learn's CountVectorizer, and the words are looked up in the
     vocabulary, as in `SearchIndex`.
     """
     if vectorizer is None:
         return _default_rules("")
     if not isinstance(vectorizer, CountVectorizer):
-        return _default_rules(f"The words were counted by a {type(vectorizer).__name__}, which runs in Python only.")
+        return _default_rules(f"The words were counted by a {type(vectorizer).__name__}, which only runs in Python.")
     language = getattr(vectorizer, "language_", None)
     reason = _unsupported(vectorizer, language)
     if reason:
@@ -629,7 +629,7 @@ def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
     if vectorizer.preprocessor is not None:
         return "The texts were prepared by a preprocessor written in Python."
     if vectorizer.analyzer != "word":
-        return "The counts are of pieces of words, not of words."
+        return "The counts are of parts of words, not of words."
     if callable(vectorizer.strip_accents):
         return "The accents were removed by a function written in Python."
     fitted = isinstance(vectorizer, Vectorizer) and vectorizer.language is not None

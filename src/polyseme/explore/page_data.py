@@ -101,10 +101,10 @@ class PageData:
     hidden : sequence of int, default=()
         Columns of words that no list shows.
     groups : array of int or None, default=None
-        Row of the first of the documents that are near-duplicates of each other, for each document; lists show one of
-        them.
+        For each document, the row of the first document in its group of near-duplicates; lists show one document of
+        each group.
     junk : mapping of int to str
-        Topics that may be no subjects, with the reason; lists show them last.
+        Topics that may not describe a subject, with the reason; lists show them last.
     """
 
     fitted: FittedTopics
@@ -223,9 +223,9 @@ class PageData:
 
     @cached_property
     def word_documents(self) -> WordAmounts:
-        """Expected numbers of documents per topic and word: those of the model, or computed from `counts`.
+        """Expected numbers of documents per topic and word, without hidden words.
 
-        They are without hidden words.
+        They are those of the model, or computed from `counts`.
         """
         if self.fitted.word_documents is not None:
             return without_columns(word_amounts(self.fitted), self.hidden)
@@ -305,7 +305,7 @@ def page_data(
     Raises
     ------
     InputError
-        If the arguments do not fit together.
+        If the arguments are inconsistent.
     """
     given = {
         "counts": counts, "vocabulary": vocabulary, "vectorizer": vectorizer, "ids": ids, "titles": titles,
@@ -314,7 +314,7 @@ def page_data(
     if isinstance(model, Run | PageData):
         names = [name for name, value in given.items() if value is not None]
         if names:
-            raise InputError(f"{', '.join(names)}: for a fitted model only; a Run or PageData contains them already.")
+            raise InputError(f"{', '.join(names)}: only for a fitted model; a Run or PageData already contains them.")
         return run_page_data(model) if isinstance(model, Run) else model
     if counts is None:
         raise InputError("A page of a fitted model needs documents: give counts=, and vocabulary= or vectorizer=.")
@@ -327,7 +327,7 @@ def page_data(
     words = column_words(model, vocabulary, vectorizer)
     _check_vocabulary(words, fitted.topic_word.shape[1])
     matrix = checked_counts(counts, len(words), "counts")
-    # float64, because the places of the topics depend on small differences
+    # float64, because the positions of the topics depend on small differences
     topics = normalize_rows(np.asarray(fitted.topic_word, dtype=np.float64))
     return PageData(
         replace(fitted, topic_word=topics, vocabulary=np.asarray(words, dtype=object)), _documents_of(model, matrix),
@@ -341,7 +341,7 @@ def page_data(
 
 
 def run_page_data(run: Run, *, texts: bool = True) -> PageData:
-    """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run has them."""
+    """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run stores them."""
     frame, about = run.documents, run.about
     times = frame["time"].to_list()
     data = page_data(
@@ -384,7 +384,8 @@ def from_sklearn(
 ) -> PageData:
     """Collect the data of a page from a topic model of scikit-learn.
 
-    The factors of NMF are rescaled: the rows of H sum to one and W takes their sums (Gaussier and Goutte, 2005).
+    The factors of NMF are rescaled: the rows of H are divided by their sums, and the columns of W are multiplied by
+    these sums (Gaussier and Goutte, 2005).
 
     Parameters
     ----------
@@ -416,26 +417,26 @@ def from_sklearn(
     ----------
     - Gaussier, E. and Goutte, C. (2005). Relation between PLSA and NMF and implications. Proceedings of SIGIR, 601-602.
     """
-    found = vars(model)
-    if "components_" not in found:
+    attributes = vars(model)
+    if "components_" not in attributes:
         raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
     words = column_words(model, vocabulary, vectorizer)
     matrix = checked_counts(counts, len(words), "counts")
     weights, topics = np.asarray(model.transform(counts)), np.asarray(model.components_, dtype=np.float64)
     inference, note = None, ""
-    if "doc_topic_prior_" in found:  # LatentDirichletAllocation
+    if "doc_topic_prior_" in attributes:  # LatentDirichletAllocation
         alpha, eta = np.full(len(topics), model.doc_topic_prior_), np.full(len(words), model.topic_word_prior_)
         inference, doc_topic = DirichletPosterior(topics, alpha, eta), normalize_rows(weights)
     elif topics.min() >= 0:
         note = "New texts are folded in by likelihood (KL), not by this NMF's own transform."
         topics, doc_topic = _normalize_factors(weights, topics)
     else:
-        raise InputError(f"{type(model).__name__} has negative weights of words: the page is for topic models.")
+        raise InputError(f"{type(model).__name__} has negative weights of words: the page only shows topic models.")
     return PageData.from_arrays(
         topics, doc_topic, matrix, words, inference=inference, model_name=type(model).__name__, title=title,
         folding_note=note, vectorizer=vectorizer, titles=_as_strings(titles), labels=_as_label_lists(labels),
         times=None if times is None else list(times), texts=_as_strings(texts),
-        facts={"iterations": int(model.n_iter_)} if "n_iter_" in found else {},
+        facts={"iterations": int(model.n_iter_)} if "n_iter_" in attributes else {},
     )  # fmt: skip
 
 
@@ -456,7 +457,7 @@ def from_gensim(
     model : gensim.models.LdaModel
         Fitted model.
     corpus : iterable of list of (int, float)
-        Documents as gensim takes them: pairs of a word's number and its count.
+        Documents in the format of gensim: pairs of a word's number and its count.
     titles : sequence or None, default=None
         Title of each document.
     labels : sequence or None, default=None
@@ -523,7 +524,7 @@ def _as_strings(values: Sequence[Any] | None) -> list[str] | None:
 
 
 def _as_label_lists(labels: Sequence[Any] | None) -> list[list[str]] | None:
-    """Return a list of labels for each document; "a; b", as runs store them, are two. None if there are no labels."""
+    """Return a list of labels for each document, two for "a; b" as in runs. Return None if there are no labels."""
     if labels is None:
         return None
     lists = [
@@ -538,12 +539,12 @@ def _split_labels(value: Any) -> list[str]:
 
 
 def _selection_rows(selection: Any) -> list[dict[str, float]]:
-    """Return k, agreement or perplexity, and its error of the rows about the number of topics, sorted by k.
+    """Return the rows about the number of topics, sorted by k: k, agreement or perplexity, and its error.
 
-    Runs of version 0.1 have perplexities. Their error is that of the difference to the best number of topics.
+    Runs of version 0.1 have perplexities, with the error of the difference from the best number of topics.
     """
     rows = selection.get("rows", ()) if isinstance(selection, Mapping) else selection or ()
-    found = []
+    shown = []
     for row in rows:
         if not isinstance(row, Mapping):
             continue
@@ -551,11 +552,11 @@ def _selection_rows(selection: Any) -> list[dict[str, float]]:
         agreement, perplexity = row.get("agreement"), row.get("perplexity")
         if k is not None and agreement is not None:
             error = row.get("agreement_error") if error is None else error
-            found.append({"k": int(k), "agreement": float(agreement), "error": float(error or 0.0)})
+            shown.append({"k": int(k), "agreement": float(agreement), "error": float(error or 0.0)})
         elif k is not None and perplexity is not None:
             error = (row.get("behind_error") or 0.0) * perplexity if error is None else error
-            found.append({"k": int(k), "perplexity": float(perplexity), "error": float(error)})
-    return sorted(found, key=lambda row: row["k"])
+            shown.append({"k": int(k), "perplexity": float(perplexity), "error": float(error)})
+    return sorted(shown, key=lambda row: row["k"])
 
 
 def _check_shape(doc_topic: Array, n_docs: int, n_topics: int) -> None:
@@ -604,7 +605,7 @@ def _documents_of(model: Any, counts: Any) -> TrainingDocuments:
 
 
 def _normalize_factors(W: Array, H: Floats) -> tuple[Floats, Floats]:
-    """Return P(w|z) and P(z|d) of W (documents x K) and H (K x words): rows of H sum to one, W takes their sums."""
+    """Return P(w|z) and P(z|d) of W (documents x K) and H (K x words); W is multiplied by the sums of the rows of H."""
     sums = H.sum(axis=1)
     H = np.where(sums[:, np.newaxis] > 0, H, 1.0)
     mass = np.asarray(W, dtype=np.float64) * sums
@@ -631,7 +632,7 @@ def _tree_nodes(model: HierarchicalPLSA) -> list[dict[str, Any]]:
 
 
 def _model_facts(model: Any, fitted: FittedTopics) -> dict[str, Any]:
-    """Return the facts of a fit. A stream of documents has no iterations, and least squares no likelihood."""
+    """Return the facts of a fit. A fit to a stream has no iterations, and a fit of least squares has no likelihood."""
     results = vars(model)
     facts: dict[str, Any] = {}
     if "n_iter_" in results:

@@ -1,4 +1,4 @@
-// The fragment of the address says which view is shown: #/view/argument?setting=value.
+// The fragment of the address determines the view: #/view/argument?setting=value.
 
 const VIEWS = {
   topics: { label: "Topics", render: viewTopics },
@@ -45,7 +45,7 @@ function go(to) {
   if (location.hash !== to) show(to);
 }
 
-// Changes settings of the address without drawing anew.
+// Changes settings of the address without drawing the view again.
 function remember(changes) {
   const { view, argument, settings } = parsed(here);
   here = address(view, argument, { ...settings, ...changes });
@@ -125,7 +125,7 @@ async function start() {
   document.documentElement.dataset.ready = "all";
 }
 
-// For scripts that look into the page, such as its tests: the numbers behind the views.
+// The numbers behind the views, for scripts such as the tests of the page.
 window.polyseme = {
   started: start(),
   async search(text, most = 10) {

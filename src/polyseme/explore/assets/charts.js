@@ -18,7 +18,7 @@ function chart(draw) {
   return holder;
 }
 
-// attributes: class for an image with a name, or a group of links with a name
+// An SVG element with a label for screen readers: an image or, if it is interactive, a group of links.
 function canvas(width, height, label, interactive, ...children) {
   return s("svg.chart", { width, height, viewBox: `0 0 ${width} ${height}`, role: interactive ? "group" : "img", "aria-label": label }, ...children);
 }
@@ -29,7 +29,7 @@ function cutText(text, width, size = 14) {
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }
 
-// Rows of bars: [{label, href, value, shown, behind, classes, title}]; `behind` is a paler bar behind it.
+// Rows of bars: [{label, href, value, shown, behind, classes, title}]; `behind` is the value of a paler bar behind it.
 function bars(width, rows, { label, labelWidth = Math.min(190, width * 0.36), end = 62, most } = {}) {
   const [line, gap] = [26, 7];
   const barWidth = Math.max(20, width - labelWidth - end);
@@ -52,7 +52,7 @@ function bars(width, rows, { label, labelWidth = Math.min(190, width * 0.36), en
   return canvas(width, rows.length * line, label, rows.some(({ href }) => href), ...drawn);
 }
 
-// The map of topics: a circle for each, its area the topic's weight, its place by the distances.
+// The map of topics: a circle for each topic. Its area is the weight of the topic, its position follows from the distances.
 function topicMap(width, chosen = -1) {
   const height = Math.round(Math.min(width * 0.86, model.K < 12 ? 380 : 540));
   const largestWeight = Math.max(...model.weights);
@@ -68,10 +68,10 @@ function topicMap(width, chosen = -1) {
       s("text", { x, y: y + (r > 26 ? 1 : 4.5), "text-anchor": "middle" }, String(topic)),
       r > 26 && s("text.inside", { x, y: y + 14, "text-anchor": "middle" }, cutText(topicName(topic).split(", ")[0], 1.7 * r, 10.5)));
   });
-  return canvas(width, height, "Map of topics: near circles have similar words, large ones much weight", true, ...links);
+  return canvas(width, height, "Map of topics: circles near each other have similar words, larger circles have more weight", true, ...links);
 }
 
-// The topics' places in a frame, with one scale for both directions.
+// Returns the positions of the topics in a frame, with one scale for both directions.
 function placesWithin(width, height, margin) {
   const axes = [0, 1].map((i) => Array.from({ length: model.K }, (_, topic) => model.places[2 * topic + i]));
   const spans = axes.map((values) => [Math.min(...values), Math.max(...values)]);

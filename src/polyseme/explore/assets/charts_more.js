@@ -1,6 +1,6 @@
 // Lines over time or iterations, small lines, and a matrix of shades.
 
-// Round numbers between two values, about `many`; their texts have as many decimals as they need.
+// Returns about `many` round numbers between two values.
 function ticks(low, high, many = 4) {
   if (!(high > low)) return [low];
   const raw = (high - low) / many;
@@ -12,6 +12,7 @@ function ticks(low, high, many = 4) {
   return found;
 }
 
+// Returns a function that formats ticks with as many decimals as they need.
 function tickText(values) {
   const step = values.length > 1 ? values[1] - values[0] : 1;
   const decimals = Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
@@ -98,6 +99,6 @@ function matrix(width, { rows, columns, values, label, describe }) {
     if (i !== undefined && !target.firstChild) target.append(s("title", {}, describe(i, j, values[i][j])));
   };
   const drawn = canvas(wide, above + rows.length * line + 4, label, true, ...heads, ...body.flat());
-  drawn.addEventListener("pointerover", tell); // thousands of titles would take long to make
+  drawn.addEventListener("pointerover", tell); // creating thousands of titles at once would be slow
   return drawn;
 }

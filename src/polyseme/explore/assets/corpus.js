@@ -1,5 +1,5 @@
-// The sections as objects to compute with: `model` (topics and words), `corpus` (documents) and the questions that the
-// views ask of them.
+// The sections as objects to compute with: `model` (topics and words) and `corpus` (documents), and the functions with
+// which the views query them.
 
 let model = null; // from section "core"; every view has it
 let corpus = null; // from sections "documents" and "counts"; await loadCorpus() first
@@ -12,7 +12,7 @@ async function loadModel() {
   const values = Float64Array.from(core.word_logs, (code) => Math.exp(-code * core.log_step));
   const byWord = sparse(starts, core.word_topics, values);
   const order = Array.from(core.weights.keys())
-    .sort((a, b) => (a in core.junk) - (b in core.junk) || core.weights[b] - core.weights[a] || a - b); // what is no subject is last
+    .sort((a, b) => (a in core.junk) - (b in core.junk) || core.weights[b] - core.weights[a] || a - b); // junk topics last
   const rank = new Uint32Array(K);
   order.forEach((topic, place) => (rank[topic] = place));
   model = { ...core, K, byWord, byTopic: transposed(byWord, K), order, rank };
@@ -71,7 +71,7 @@ function corpusOf(documents, counts) {
     names: documents.labels,
     of: sparse(startsOf(documents.labels_of_document), documents.document_labels, documents.document_labels),
   };
-  const groups = Uint32Array.from({ length: N }, (_, d) => d); // the first of the near-duplicates of each document
+  const groups = Uint32Array.from({ length: N }, (_, d) => d); // the first document in the group of near-duplicates of each document
   documents.copies?.forEach((d, i) => (groups[d] = documents.firsts[i]));
   const groupSizes = new Uint32Array(N);
   for (const first of groups) groupSizes[first]++;
@@ -83,7 +83,7 @@ function corpusOf(documents, counts) {
   };
 }
 
-// Counts of a document as those of a text.
+// Returns the counts of a document in the form of WordRules.counts.
 function countsOfDocument(d) {
   const { starts, columns, values } = corpus.byDocument;
   return { words: columns.subarray(starts[d], starts[d + 1]), values: values.subarray(starts[d], starts[d + 1]) };
@@ -105,7 +105,7 @@ function textOf(d) {
   return section("texts" + number).then(({ texts }) => texts[d - starts[number]]);
 }
 
-// The places of the `count` largest values above zero, largest first; of equal ones the first.
+// Returns the positions of the `count` largest positive values in decreasing order; of equal values, the first ones.
 function largest(values, count) {
   const places = [];
   let least = 0;
@@ -124,7 +124,8 @@ function largest(values, count) {
   }
 }
 
-// Values of documents, with those of all but the best of near-duplicates set to zero; of equal ones the first is kept.
+// Sets the values of documents to zero, except for the best document of each group of near-duplicates; of equal values,
+// the first one stays.
 function oneOfEach(values, documentOf = (i) => i) {
   const best = new Map();
   for (let i = 0; corpus.copies && i < values.length; i++) {
@@ -147,8 +148,10 @@ function probabilityOf(word, topic) {
   return 0;
 }
 
-// Words of a topic by relevance on documents, as metrics/words.py ranks them: with n the expected documents that use the
-// word in this topic, lambda log(n / D_z) + (1 - lambda) log((n / D_z) / (df / D)), to four decimals.
+// Returns the words of a topic by relevance, as metrics/words.py ranks them:
+//   lambda log(n / D_z) + (1 - lambda) log((n / D_z) / (df / D)), rounded to four decimals,
+// where n is the expected number of documents that use the word in this topic, D_z that of the topic, df the number of
+// documents with the word, and D the number of all documents.
 function relevantWords(topic, lambda, count) {
   const found = [];
   for (let i = model.candidates[topic]; i < model.candidates[topic + 1]; i++) {
@@ -163,13 +166,13 @@ function relevantWords(topic, lambda, count) {
 }
 
 const wordsKept = new Map();
-// The words shown for a topic.
+// Returns the words shown for a topic.
 function topWords(topic, count) {
   if (!wordsKept.has(topic)) wordsKept.set(topic, relevantWords(topic, model.relevance, 15).map(({ word }) => model.words[word]));
   return wordsKept.get(topic).slice(0, count);
 }
 
-// The documents that a topic explains best for their length: see runs/documents.py.
+// Returns the documents that a topic explains best relative to their length: see runs/documents.py.
 function typicalDocuments(topic) {
   const [from, to] = [corpus.typical[topic], corpus.typical[topic + 1]];
   return Array.from(corpus.typical_documents.subarray(from, to), (d, i) => {
@@ -178,7 +181,7 @@ function typicalDocuments(topic) {
   });
 }
 
-// The documents with most of a topic, by the expected number of its tokens n_d P(z|d).
+// Returns the documents with the most tokens of a topic, by their expected number n_d P(z|d).
 function largestDocuments(topic, count) {
   const { starts, columns, values } = corpus.byTopic;
   const expected = values.slice(starts[topic], starts[topic + 1]);
@@ -202,14 +205,14 @@ function sensesOf(word) {
   return found.sort((a, b) => b.share - a.share || a.topic - b.topic);
 }
 
-// What a distribution over words says beyond the unigram: p log(p / P(w)), largest first, without one word and without
-// hidden words.
+// Returns the words that distinguish a distribution p from the unigram, by p log(p / P(w)), without the word `without`
+// and without hidden words.
 function telling(p, count, without = -1) {
   const parts = p.map((value, w) => (value > 0 && model.unigram[w] > 0 && w !== without && !model.hidden.includes(w) ? value * Math.log(value / model.unigram[w]) : 0));
   return largest(parts, count).map((word) => ({ word, weight: parts[word] }));
 }
 
-// The words that the topics of a word expect beside it.
+// Returns the words that are typical of the topics of a word.
 function neighborsOf(word, count) {
   const p = new Float64Array(model.n_words);
   const { starts, columns, values } = model.byTopic;
@@ -219,7 +222,7 @@ function neighborsOf(word, count) {
   return telling(p, count, word);
 }
 
-// The documents that use a word most in each of some senses, by its count times P(z|d,w): a list for each topic.
+// Returns the documents that use a word most in each of some senses, by its count times P(z|d,w): a list for each topic.
 function documentsOfSenses(word, topics, count) {
   const { starts, columns, values } = corpus.byWord;
   const { byWord, inference, background } = model;

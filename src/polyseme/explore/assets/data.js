@@ -2,32 +2,32 @@
 //
 // Each section is a script element of type application/octet-stream whose id is its name and whose text is base64 of
 // gzip of: a uint32 (little-endian) with the length of a JSON header, the header, and the bytes of typed arrays, each at
-// a multiple of 8 behind the header. The header is {values: {...}, arrays: {name: [type, offset, length]}}.
-// Arrays that hold small whole numbers of any size are varints: seven bits a byte, lowest first, high bit for more.
+// a multiple of 8 after the header. The header is {values: {...}, arrays: {name: [type, offset, length]}}.
+// Arrays of integers that are mostly small are varints: seven bits per byte, lowest first; the high bit says that more
+// bytes follow.
 //
 //   core       values: title, model, n_documents, n_words, n_topics, n_tokens, words, topic_names, hidden, measures,
 //              history, tree, finer (topics of finer levels below each topic), facts, selection, inference,
-//              text_starts, relevance (lambda), least_documents, search (constants
-//              of the scores) ...
+//              text_starts, relevance (lambda), least_documents, search (constants of the scores) ...
 //              arrays: weights P(z), fit, places (topics x 2), distances (topics x topics), word_totals, and P(w|z) word
 //              by word: topics_of_word (varints), word_topics, word_logs (-log P(w|z) in steps of log_step);
 //              topic_documents (D_z), and topic by topic the words that may be shown: candidates_of_topic (varints),
 //              candidate_words, candidate_documents (n_zw), candidate_frequency (df_w); numbers of topics that are off
 //              (inactive); and what folding.js needs: background, alpha and totals, mean and precision
-//   documents  values: titles, and ids, labels, periods, times where there are any
+//   documents  values: titles, and ids, labels, periods, times if there are any
 //              arrays: P(z|d) document by document: topics_of_document (varints), document_topics, document_shares (in
 //              steps of 1/shares); topic by topic typical_of_topic (varints), typical_documents, typical_nats;
 //              labels_of_document, document_labels; document_periods
 //   counts     word by word: documents_of (varints), gaps between the documents' numbers less one (varints), and counts
 //              (varints) or amounts
-//   rules      how a text becomes words: see words.js
-//   texts0 ... values: texts of some documents; core.text_starts has the number of each section's first
+//   rules      how a text is split into words: see words.js
+//   texts0 ... values: texts of some documents; core.text_starts has the number of the first document of each section
 //
-// Nothing of this is ever treated as markup or code: it reaches the page by textContent alone.
+// None of this is ever treated as markup or code: it enters the page only as textContent.
 
 const sections = new Map();
 
-// The bytes of a section's element.
+// Returns the bytes of a section.
 function bytesOf(name) {
   const element = document.getElementById(name);
   const text = element.textContent;
@@ -86,14 +86,14 @@ function fromVarints(bytes, size) {
   return numbers;
 }
 
-// 0, and the sums of the first one, two, three ... sizes.
+// Returns the cumulative sums of the sizes, with a 0 before them.
 function startsOf(sizes) {
   const starts = new Uint32Array(sizes.length + 1);
   for (let i = 0; i < sizes.length; i++) starts[i + 1] = starts[i] + sizes[i];
   return starts;
 }
 
-// A matrix by rows: row i has columns[starts[i] ... starts[i + 1]] with values at the same places.
+// A matrix by rows: row i has columns[starts[i] ... starts[i + 1]] with values at the same positions.
 function sparse(starts, columns, values) {
   return { starts, columns, values, rows: starts.length - 1 };
 }

@@ -1,4 +1,5 @@
-// Elements. Text enters by text nodes alone, never as markup; styles are set by properties, which a strict policy allows.
+// Elements. Text is inserted only as text nodes, never as markup; styles are set by properties, which a strict policy
+// allows.
 
 const SVG = "http://www.w3.org/2000/svg";
 

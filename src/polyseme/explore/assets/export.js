@@ -1,4 +1,4 @@
-// What is shown, as a file: tables as CSV, charts as SVG or PNG.
+// Files of what is shown: tables as CSV, charts as SVG or PNG.
 
 function download(name, content, type) {
   const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
@@ -10,7 +10,7 @@ function download(name, content, type) {
   say(`Saved ${name}`);
 }
 
-// A cell that no spreadsheet takes for a formula, quoted where needed.
+// Returns a cell that no spreadsheet reads as a formula, quoted if needed.
 function cell(value) {
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
   let text = String(value ?? "");
@@ -24,7 +24,7 @@ function csv(rows) {
 
 const KEPT_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "font-family", "font-size", "font-weight", "text-anchor"];
 
-// A color in a notation that all programs read; browsers return mixed colors in a newer one.
+// Returns a color in a notation that all programs read; browsers return mixed colors in a newer notation.
 const plainColors = new Map();
 function plainColor(value) {
   if (value === "none" || !value.includes("(") || value.startsWith("rgb")) return value;
@@ -37,7 +37,7 @@ function plainColor(value) {
   return plainColors.get(value);
 }
 
-// A copy of a chart for a file: styles as attributes, and a background of the page's color.
+// Returns the content of a file with a chart: styles as attributes, and a background in the color of the page.
 function standalone(svg) {
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];

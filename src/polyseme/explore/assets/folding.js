@@ -1,10 +1,11 @@
-// Folding in: the topic weights of counts, with the topics fixed. The same steps and stops as in Python
+// Folding in: the topic weights of counts, with the topics fixed. Steps and stopping rules are the same as in Python
 // (_native/foldin.hpp, coordinate.hpp; core/dirichlet.py; core/logistic_normal.py).
 
-const TOLERANCE = 1e-4; // nats per token that better weights could gain, at most
+const TOLERANCE = 1e-4; // upper bound of the gain from better weights, in nats per token
 const MOST_ROUNDS = 1000;
 
-// P(w|z) of some words as one matrix, words x topics, and the words that any topic has. Topics that are off are zeros.
+// Returns P(w|z) of the words of a text that some topic has, as one matrix (words x topics), with these words and their
+// counts. Inactive topics are zeros.
 function wordRows({ byWord, K, inactive = [] }, counts) {
   const off = new Set(inactive);
   const used = (word) => byWord.columns.subarray(byWord.starts[word], byWord.starts[word + 1]).some((k) => !off.has(k));
@@ -24,12 +25,12 @@ function wordRows({ byWord, K, inactive = [] }, counts) {
   return { rows, words, x, total: x.reduce((sum, value) => sum + value, 0) };
 }
 
-// How the weights of a text are found, by the kind of the model's inference.
+// Functions that compute the weights of a text, by the kind of inference of the model.
 const INFERENCES = {
   likelihood: foldByLikelihood, posterior: foldPosterior, dirichlet: foldDirichlet, "logistic-normal": foldLogisticNormal,
 };
 
-// Weights of counts {words, values}: K numbers of sum one, or zeros if no topic has any of the words.
+// Returns the weights of counts {words, values}: K numbers with sum one, or zeros if no topic has any of the words.
 function foldIn(model, counts) {
   return INFERENCES[model.inference.kind](model, counts);
 }
@@ -42,7 +43,7 @@ function foldByLikelihood(model, counts) {
   return foldByCoordinates(matrix, K);
 }
 
-// Coordinate ascent on sum x log q - sum theta, q = sum_k theta_k b_wk, until the duality gap is small.
+// Coordinate ascent on sum_w x_w log q_w - sum_k theta_k with q_w = sum_k theta_k b_wk, until the duality gap is small.
 function foldByCoordinates({ rows, x, total }, K) {
   const n = x.length;
   const theta = new Float64Array(K).fill(total / K);
@@ -77,7 +78,8 @@ function mix(rows, theta, q, K) {
   }
 }
 
-// One coordinate, by the root of the hyperbola with its slope and curvature; returns how far it moved.
+// Moves one coordinate to the root of the hyperbola that has the slope and the curvature of the objective; returns the
+// step.
 function improve(k, theta, q, x, rows, K) {
   const old = theta[k];
   let g = 0;
@@ -109,7 +111,7 @@ function improve(k, theta, q, x, rows, K) {
   return step;
 }
 
-// EM beside a background of fixed share, or at a temperature.
+// EM with a background of fixed share, or at a temperature.
 function foldByEM({ K, inference, background }, counts, known) {
   const { background: share, temperature: beta } = inference;
   const matrix = background ? withBackground(known, counts, background, K) : known;
@@ -149,7 +151,7 @@ function foldByEM({ K, inference, background }, counts, known) {
   return theta;
 }
 
-// Words that only the background contains are counted, too.
+// Adds the words that only the background contains.
 function withBackground(known, counts, background, K) {
   const place = new Map(Array.from(known.words, (word, row) => [word, row]));
   const words = Array.from(counts.words).filter((word) => place.has(word) || background[word] > 0);
@@ -280,7 +282,7 @@ function logNormalizer(lambda, v) {
   return largest + Math.log(values.reduce((sum, value) => sum + Math.exp(value - largest), 0));
 }
 
-// The root v of P_kk v + c v exp(v / 2) = 1 with c = N exp(lambda_k) / zeta, by Newton's method from its right.
+// The root v of P_kk v + c v exp(v / 2) = 1 with c = N exp(lambda_k) / zeta, by Newton's method from the right.
 function bestVariance(lambda, v, total, diagonal) {
   const zeta = logNormalizer(lambda, v);
   return lambda.map((value, k) => {
@@ -341,7 +343,7 @@ function solveNewton(gradient, p, total, precision) {
   return x;
 }
 
-// psi(x) for x > 0: up to 6 by recurrence, then the asymptotic series.
+// psi(x) for x > 0: recurrence up to 6, then the asymptotic series.
 function digamma(x) {
   let value = 0;
   for (; x < 6; x++) value -= 1 / x;
@@ -355,7 +357,8 @@ function toOne(values) {
   return sum > 0 ? values.map((value) => value / sum) : values;
 }
 
-// P(z|d,w) of one word in a document with weights theta: {topic, share} of the likeliest; topic -1 for the background.
+// Returns the most probable topic of a word in a document with weights theta, and its P(z|d,w): {topic, share}. Topic -1
+// is the background.
 function likeliest(model, theta, word) {
   const { byWord, inference, background } = model;
   const beta = inference.temperature;

@@ -18,13 +18,13 @@ function colorOf(topic) {
   return `c${rank % COLORS} u${Math.floor(rank / COLORS) % 4}`;
 }
 
-// The name that a user gave to a topic, or else its first three words.
+// Returns the name of a topic, or its first three words if it has no name.
 function topicName(topic) {
   return model.topic_names[topic] ?? topWords(topic, 3).join(", ");
 }
 const topicTitle = (topic) => `Topic ${topic}: ${topicName(topic)}`;
 
-// The number of the topic on its color.
+// The number of a topic on the color of the topic.
 function chip(topic) {
   return h("span.chip", { classes: colorOf(topic) }, String(topic));
 }
@@ -41,13 +41,13 @@ function documentLink(d) {
   return h("a", { href: documentAddress(d) }, corpus.titles[d] || `Document ${d}`);
 }
 
-// How many near-duplicates a listed document stands for.
+// The number of near-duplicates that a listed document represents.
 function copiesOf(d) {
   const copies = corpus.groupSizes[corpus.groups[d]] - 1;
   return copies > 0 && h("span.quiet", {}, `and ${count(copies, "near-duplicate")}`);
 }
 
-// A bar of a width between 0 and 1, beside a figure.
+// A bar with a width between 0 and 1, beside a figure.
 function meter(share, classes = "") {
   const width = `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
   return h("span.meter", { "aria-hidden": "true" }, h("span.filled", { classes, style: { width } }));
@@ -61,7 +61,7 @@ function card(title, content, { note, save, classes = "" } = {}) {
     note && h("p.note", {}, note), content);
 }
 
-// The shares of topics as bars, with the smallest left out.
+// The shares of topics as bars, without the smallest ones.
 function topicShares(shares, label, { most = 8, least = 0.005 } = {}) {
   const found = Array.from(shares, (share, topic) => ({ topic, share })).filter(({ share }) => share >= least)
     .sort((a, b) => b.share - a.share).slice(0, most);
@@ -106,7 +106,7 @@ function documentList(items) {
 }
 
 // Hits of a search: title and score, a snippet with the words of the query, reasons, main topic. Resolves to a list.
-// Without words, as for a whole document, the words that both share and that add most to the score are marked.
+// Without words, as in a search with a document, marks the words that both contain and that add most to the score.
 async function hitList(hits, words = null, phrases = []) {
   const texts = await Promise.all(hits.map(({ document: d }) => textOf(d)));
   return h("ol.documents", {}, hits.map(({ document: d, score, term, latent, reasons }, i) => {
@@ -132,7 +132,7 @@ function hitRows(hits) {
   ])];
 }
 
-// A text with each word on the color of its likeliest topic, and buttons that pick one topic out.
+// A text with each word on the color of its most probable topic, and buttons that highlight one topic.
 function coloredText(text, theta) {
   const tokens = new Map();
   const chosen = new Map();

@@ -4,7 +4,7 @@
 // candidate, and F the mean of P(z|d) over the first documents by bm25(d) + c p(d), weighted by these. The constants are
 // in model.search.
 
-// bm25(d) + c p(d) (term) and p(d) (covered) of all documents, and I (total).
+// Returns bm25(d) + c p(d) (term) and p(d) (covered) of all documents, and I (total).
 function termScores(query) {
   const { n_documents: N, search: { weight, k1, b } } = model;
   const term = new Float64Array(N);
@@ -30,7 +30,7 @@ function rarityOf(word) {
   return Math.log1p((model.n_documents - n + 0.5) / (n + 0.5));
 }
 
-// F: the mean topics of some documents, weighted by their scores.
+// Returns F: the mean topics of some documents, weighted by their scores.
 function topicsOfFirst(first, term) {
   const mean = new Float64Array(model.K);
   let total = 0;
@@ -43,7 +43,7 @@ function topicsOfFirst(first, term) {
   return mean.map((share) => share / total);
 }
 
-// The documents with the largest cosine to a topic.
+// Returns the documents with the largest cosine to a topic.
 function typicalOf(topic, count, allowed) {
   const { starts, columns, values } = corpus.byTopic;
   const cosine = new Float64Array(model.n_documents);
@@ -62,8 +62,9 @@ function cosineOf(topics, length, d) {
   return Math.min(1, sum / (length * corpus.lengths[d]));
 }
 
-// The best documents for counts: {order, scores, term, latent, topics}. `allowed` says for each document whether it may
-// be found (null for all), `topics` are F, if they are known, and `once` says whether to find one of near-duplicates.
+// Returns the best documents for counts: {order, scores, term, latent, topics}. `allowed` says for each document whether
+// it may be returned (null: all may), `topics` is F if it is known, and `once` says whether to return only one document
+// of each group of near-duplicates.
 function rank(query, count, { allowed = null, topics = null, once = true } = {}) {
   const { weight, rest, feedback, pool, leading, typical } = model.search;
   const { term, covered, total } = termScores(query);
@@ -82,7 +83,7 @@ function rank(query, count, { allowed = null, topics = null, once = true } = {})
   return { order: largest(once ? oneOfEach(scores.slice()) : scores, count), scores, term, latent, topics };
 }
 
-// Some documents of a ranking with the parts of their scores and reasons: [{document, score, term, latent, reasons}].
+// Returns some documents of a ranking with the parts of their scores: [{document, score, term, latent, reasons}].
 function explained(query, { scores, term, latent, topics }, documents, reasons) {
   const explain = explainer(query, topics);
   return documents.map((d) => ({
@@ -90,15 +91,15 @@ function explained(query, { scores, term, latent, topics }, documents, reasons) 
   }));
 }
 
-// The best documents for counts, and the topics of the query.
+// Returns the best documents for counts, and the topics of the query.
 function search(query, count, { reasons = 6, ...options } = {}) {
   const ranking = rank(query, count, options);
   return { hits: explained(query, ranking, ranking.order, reasons), topics: ranking.topics };
 }
 
-// The best documents for a text that may have phrases in quotation marks: {query, phrases, problem, hits, others, topics}.
-// `hits` contain the phrases. A page without whole texts cannot say this of all documents: `others` contain all words of
-// the phrases, but not the phrases in the part of the text that the page has.
+// Returns the best documents for a text that may have phrases in quotation marks: {query, phrases, problem, hits, others,
+// topics}. `hits` contain the phrases. A page without full texts cannot check this for all documents: `others` contain all
+// words of the phrases, but not the phrases in the part of the text that the page has.
 async function searchText(text, count, { reasons = 6 } = {}) {
   const { words, phrases, problem } = parsedQuery(text);
   const query = rules.counts(words);
@@ -111,8 +112,8 @@ async function searchText(text, count, { reasons = 6 } = {}) {
   for (const d of ranking.order) {
     if (having.length === count) break;
     if (listed.has(corpus.groups[d])) continue;
-    const own = plainText((await textOf(d)) ?? "");
-    if (found.phrases.every((pattern) => own.search(pattern) >= 0)) {
+    const content = plainText((await textOf(d)) ?? "");
+    if (found.phrases.every((pattern) => content.search(pattern) >= 0)) {
       having.push(d);
       listed.add(corpus.groups[d]);
     } else if (model.text !== "full" && unknown.length < count) unknown.push(d);
@@ -121,7 +122,7 @@ async function searchText(text, count, { reasons = 6 } = {}) {
   return { ...found, hits, others, topics: ranking.topics };
 }
 
-// The words and phrases of a query, as retrieval/snippets.py finds them, and what is wrong with its quotation marks.
+// Returns the words and phrases of a query, as in retrieval/snippets.py, and what is wrong with its quotation marks.
 function parsedQuery(text) {
   const parts = text.replace(/[\u201c-\u201f\u00ab\u00bb\uff02]/g, '"').split('"');
   const phrases = parts.filter((_, i) => i % 2).map(plainText);
@@ -134,13 +135,13 @@ function parsedQuery(text) {
 const IN_WORD = /[\p{L}\p{N}_]/u;
 const WITHOUT_SPACES = /^[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uac00-\ud7a3\uf900-\ufaff\u{20000}-\u{3ffff}]/u;
 
-// A text on one line, in composed form, with straight apostrophes.
+// Returns a text on one line, in composed form, with straight apostrophes.
 function plainText(text) {
   return text.normalize("NFC").replace(/[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g, " ")
     .replace(/^ | $/g, "").replace(/[\u2019\u02bc\uff07]/g, "'");
 }
 
-// The expression that finds a phrase in a text of plainText, but not inside of a longer word.
+// Returns the expression that finds a phrase in a text of plainText, but not inside a longer word.
 function phrasePattern(phrase) {
   const characters = Array.from(phrase);
   const [first, last] = [characters[0], characters[characters.length - 1]];
@@ -150,7 +151,8 @@ function phrasePattern(phrase) {
   return new RegExp(before + phrase.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&") + after, "giu");
 }
 
-// Which documents contain all words of some phrases that the vocabulary has, alone or joined; null if it has none.
+// Returns a mask of the documents that contain all words of some phrases, alone or joined. Words that are not in the
+// vocabulary are ignored; null if none is.
 function withAllWords(phrases) {
   const { starts, columns } = corpus.byWord;
   const wanted = phrases.flatMap((phrase) => {
@@ -168,16 +170,16 @@ function withAllWords(phrases) {
   return allowed;
 }
 
-// What gives, for a document and the latent part of its score, the words of query and document with what each adds to
-// the score, weightiest first. One half of the latent part is split over the missing words of the query by i_w, one half
-// over the words of the document by their shares in its topics: see retrieval/scores.py.
+// Returns a function that lists, for a document and the latent part of its score, the words of query and document with
+// what each adds to the score, in decreasing order. One half of the latent part is divided among the missing words of the
+// query by i_w, one half among the words of the document by their shares in its topics: see retrieval/scores.py.
 function explainer(query, topics) {
   const { weight, k1, b } = model.search;
   const inQuery = new Set(query.words);
   const mean = model.n_tokens > 0 ? model.n_tokens / model.n_documents : 1;
   return (d, latent) => {
-    const own = countsOfDocument(d);
-    const count = new Map(Array.from(own.words, (word, i) => [word, own.values[i]]));
+    const counts = countsOfDocument(d);
+    const count = new Map(Array.from(counts.words, (word, i) => [word, counts.values[i]]));
     const parts = new Map();
     const add = (word, value) => parts.set(word, (parts.get(word) ?? 0) + value);
     const missing = [];
@@ -192,11 +194,11 @@ function explainer(query, topics) {
     if (latent > 0 && amounts > 0) {
       missing.forEach(([word, amount]) => add(word, (0.5 * latent * amount) / amounts));
       const theta = weightsOf(d);
-      const shares = evidenceOf(own, theta);
+      const shares = evidenceOf(counts, theta);
       const common = theta.map((share, k) => share * topics[k]);
-      const found = Array.from(own.words, (_, i) => dot(shares, i, common));
-      const sum = found.reduce((a, b) => a + b, 0);
-      if (sum > 0) own.words.forEach((word, i) => add(word, (0.5 * latent * found[i]) / sum));
+      const evidence = Array.from(counts.words, (_, i) => dot(shares, i, common));
+      const sum = evidence.reduce((a, b) => a + b, 0);
+      if (sum > 0) counts.words.forEach((word, i) => add(word, (0.5 * latent * evidence[i]) / sum));
     }
     return [...parts]
       .filter(([, value]) => value !== 0)
@@ -205,7 +207,8 @@ function explainer(query, topics) {
   };
 }
 
-// Share of each word in each topic's weight: columns sum to one. Rows are sparse: {starts, columns, values}.
+// Returns the share of each word in the weight of each topic: columns sum to one. Rows are sparse: {starts, columns,
+// values}.
 function evidenceOf(counts, theta) {
   const { byWord, inference, background } = model;
   const beta = inference.temperature;
@@ -242,7 +245,7 @@ function dot(rows, row, vector) {
 
 const SNIPPET = 240; // characters
 
-// The part of a text with most words and phrases of a query: pieces [{text, marked}].
+// Returns the part of a text with the most words and phrases of a query: pieces [{text, marked}].
 function snippetOf(text, words, phrases = []) {
   const wanted = new Set(words);
   const parts = [];

@@ -1,4 +1,4 @@
-// One document: its topics, its text with colored words, documents like it.
+// One document: its topics, its text with colored words, similar documents.
 
 async function viewDocument(argument) {
   const d = Number(argument);
@@ -19,7 +19,7 @@ async function viewDocument(argument) {
         card("Topics", corpus.tokens[d] > 0 ? topicShares(theta, "Topics of this document") : empty("The document has no word that the model knows."),
           { save: { name: `topics of document ${d}`, chart: corpus.tokens[d] > 0, rows: () => topicRows(theta) } })),
       h("div.stack", {},
-        card("Similar documents", hits.length ? await hitList(hits) : empty("No other document is like this one."), {
+        card("Similar documents", hits.length ? await hitList(hits) : empty("No other document is similar to this one."), {
           note: "By words and topics in common, as in a search with this document.",
           save: { name: `documents like ${d}`, rows: () => hitRows(hits) } }))),
   ];
@@ -27,9 +27,9 @@ async function viewDocument(argument) {
 viewDocument.needs = () => Promise.all([loadCorpus(), loadRules()]);
 
 function textCard(d, text, theta) {
-  const colors = "Each word has the color of its likeliest topic here, P(z|d,w); choose a word to see all its senses.";
+  const colors = "Each word has the color of its most probable topic in this document, P(z|d,w); choose a word to see all its senses.";
   if (text) {
-    const part = model.text === "excerpt" ? " The page holds how each text begins." : "";
+    const part = model.text === "excerpt" ? " The page contains only the beginning of each text." : "";
     return card("Text", coloredText(text, theta), { note: colors + part });
   }
   const { words, values } = countsOfDocument(d);

@@ -1,8 +1,8 @@
-// All documents, to filter by title; all words, to filter by their letters.
+// All documents, with a filter by title; all words, with a filter by their letters.
 
 const AT_ONCE = 40;
 
-// A field that filters, and a list that grows.
+// A field that filters a list, and a button that shows more of the list.
 function browser({ label, settings, find, list, total, noun }) {
   const holder = h("div");
   const statusLine = h("p.quiet", { role: "status" });
@@ -16,7 +16,7 @@ function browser({ label, settings, find, list, total, noun }) {
   function refresh() {
     const found = find(field.value.trim().toLowerCase(), shown);
     statusLine.textContent = found.all === total ? count(total, noun) : `${wholeNumber.format(found.all)} of ${count(total, noun)}`;
-    holder.replaceChildren(found.items.length ? list(found.items) : empty(`No ${noun} has “${field.value.trim()}” in it.`),
+    holder.replaceChildren(found.items.length ? list(found.items) : empty(`No ${noun} contains “${field.value.trim()}”.`),
       found.all > found.items.length ? h("button.more", { type: "button", onclick: () => {
         shown += 2 * AT_ONCE;
         refresh();
@@ -59,7 +59,7 @@ function viewWords(_, settings) {
     return h("li", {}, wordLink(word), first ? chip(first.topic) : null, h("span.quiet", {}, wholeNumber.format(model.word_totals[word])));
   }));
   return [
-    h("div.title", {}, h("h1", {}, "Words"), h("p.lead", {}, "Each with its likeliest topic and its number of tokens; the most frequent first.")),
+    h("div.title", {}, h("h1", {}, "Words"), h("p.lead", {}, "Each word with its most probable topic and its number of tokens; the most frequent first.")),
     h("section.card", {}, browser({ label: "Word contains", settings, find, list, total: model.n_words, noun: "word" })),
   ];
 }

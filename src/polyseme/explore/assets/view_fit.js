@@ -5,7 +5,7 @@ const COURSES = [
   { name: "bound", title: "Bound", note: "Lower bound of the log evidence, in nats; higher is better." },
   {
     name: "residual", title: "Residual", transform: (value) => (value > 0 ? Math.log10(value) : null),
-    note: "What re-optimizing could still gain at most, in nats per token (log scale, base 10).",
+    note: "Upper bound of what further optimization could gain, in nats per token (log scale, base 10).",
   },
 ];
 
@@ -20,12 +20,12 @@ function viewFit() {
     h("div.columns", {},
       card("Figures", list, { save: { name: "figures", rows: () => [["figure", "value"], ...facts] } }),
       h("div.stack", {},
-        curves.length ? curves : card("Course", empty("This model kept no record of its iterations.")),
+        curves.length ? curves : card("Course", empty("This model has no record of its iterations.")),
         choiceCard())),
   ];
 }
 
-// A curve over the iterations; null without one.
+// A curve over the iterations; null if there is none.
 function courseCard({ name, title, note, transform = (value) => value }) {
   const { history } = model;
   const points = (history[name] ?? [])

@@ -1,6 +1,6 @@
 // Labels: topics by label, and the words that set a label apart.
 
-// The share of each label's tokens in each topic, labels x topics, and the tokens of each label.
+// Returns the share of each label's tokens in each topic, labels x topics, and the tokens and documents of each label.
 let labelTable = null;
 function topicsByLabel() {
   if (labelTable) return labelTable;
@@ -21,15 +21,16 @@ function topicsByLabel() {
   return labelTable;
 }
 
-// Where a topic's tokens are: the share of each label.
+// Returns the share of a topic's tokens in the documents of each label.
 function labelsOfTopic(topic) {
   const { shares, tokens } = topicsByLabel();
   const all = model.weights[topic] * model.n_tokens;
   return shares.map((row, label) => (all > 0 ? Math.min(1, (row[topic] * tokens[label]) / all) : 0));
 }
 
-// The words that set a label apart, as metrics.distinctive_words: the log of the ratio of their odds inside and outside, over
-// its standard error (Monroe, Colaresi and Quinn 2008), with a prior of 0.01 counts per word on average.
+// Returns the words that set a label apart, as in metrics.distinctive_words: by the log of the ratio of their odds inside
+// and outside, divided by its standard error (Monroe, Colaresi and Quinn 2008), with a prior of 0.01 counts per word on
+// average.
 function wordsOfLabel(label, most) {
   const V = model.n_words;
   const [inside, totals] = [new Float64Array(V), new Float64Array(V)];
@@ -44,21 +45,21 @@ function wordsOfLabel(label, most) {
     }
   }
   const sum = (values) => values.reduce((all, value) => all + value, 0);
-  const [all, own] = [sum(totals), sum(inside)];
+  const [all, within] = [sum(totals), sum(inside)];
   const pseudo = 0.01 * totals.reduce((seen, n) => seen + (n > 0), 0);
-  if (!(own > 0 && own < all)) return [];
+  if (!(within > 0 && within < all)) return [];
   const scores = totals.map((total, w) => {
     if (!(total > 0)) return 0;
     const prior = (pseudo * total) / all;
     const logOdds = (y, n) => Math.log((y + prior) / (n + pseudo - y - prior));
     const [y, rest] = [inside[w], total - inside[w]];
-    return (logOdds(y, own) - logOdds(rest, all - own)) / Math.sqrt(1 / (y + prior) + 1 / (rest + prior));
+    return (logOdds(y, within) - logOdds(rest, all - within)) / Math.sqrt(1 / (y + prior) + 1 / (rest + prior));
   });
-  return largest(scores, most).map((word) => ({ word, weight: scores[word], times: inside[word] / own / (totals[word] / all) }));
+  return largest(scores, most).map((word) => ({ word, weight: scores[word], times: inside[word] / within / (totals[word] / all) }));
 }
 
 function viewLabels(argument) {
-  if (!corpus.labeled) return notHere("The documents have no labels.", "Give some when fitting, with --label.");
+  if (!corpus.labeled) return notHere("The documents have no labels.", "polyseme fit reads them with --label.");
   const { names } = corpus.labeled;
   if (argument !== undefined) {
     const label = names.indexOf(argument);
@@ -118,7 +119,7 @@ function oneLabel(label) {
           save: { name: `topics of ${name}`, chart: true, rows: () => topicRows(shares[label]) },
         }),
         card("Typical documents", documentList(typical), {
-          note: "Those whose topics are nearest to the label’s as a whole.",
+          note: "The documents whose topics are most similar to those of the label as a whole.",
         }))),
   ];
 }
@@ -131,8 +132,8 @@ function apartCard(label, name) {
   }));
   const drawn = rows.length ? chart((width) => bars(width, rows, { label: `Words of ${name}` })) : empty("No words set it apart.");
   return card("Words that set it apart", drawn, {
-    note: "By the log of the ratio of their odds here and elsewhere, over its standard error; the figure is how many " +
-      "times as frequent they are as in all documents.",
+    note: "By the log of the ratio of their odds here and elsewhere, divided by its standard error; the figure says how " +
+      "many times as frequent they are as in all documents.",
     save: {
       name: `words of ${name}`, chart: rows.length > 0,
       rows: () => [["word", "score", "times as frequent"], ...words.map(({ word, weight, times }) => [model.words[word], weight, times])],
@@ -140,7 +141,7 @@ function apartCard(label, name) {
   });
 }
 
-// The documents of a label by the cosine of their topics with the label's.
+// Returns the documents of a label by the cosine of their topics with those of the label.
 function typicalOfLabel(label, shares, most) {
   const { of } = corpus.labeled;
   const vector = unitOf(shares);

@@ -1,8 +1,8 @@
-// Paste a text: it is counted by the run's own word rules and folded in, here in the page; it goes nowhere.
+// A pasted text is counted by the word rules of the run and folded in. All of this happens in the page; nothing is sent.
 
 function viewPaste() {
-  const title = h("div.title", {}, h("h1", {}, "Paste a text"), h("p.lead", {}, "Its topics and the documents like it, computed in this page; the text goes nowhere."));
-  if (rules.rules.reason) return [title, h("section.card", {}, empty(`This is off here. ${rules.rules.reason} The page cannot count new texts as that did.`))];
+  const title = h("div.title", {}, h("h1", {}, "Paste a text"), h("p.lead", {}, "Its topics and similar documents, computed in this page; the text is not sent anywhere."));
+  if (rules.rules.reason) return [title, h("section.card", {}, empty(`This is not possible here. ${rules.rules.reason} The page cannot count new texts in the same way.`))];
   const results = h("div", { "aria-live": "polite" });
   const field = h("textarea", { id: "pasted", rows: 8, placeholder: "Any text …", oninput: later(() => refresh(), 150) });
   async function refresh() {
@@ -26,5 +26,5 @@ async function pasted(text) {
       card("Topics", topicShares(theta, "Topics of the text"), { save: { name: "topics of the text", chart: true, rows: () => topicRows(theta) } }),
       card("Words", coloredText(text, theta), { note: `${count(counts.known, "token")} of the vocabulary.${unknownWords(counts)}` })),
     h("div.stack", {},
-      card("Similar documents", hits.length ? await hitList(hits) : empty("No document is like it."), { save: { name: "similar documents", rows: () => hitRows(hits) } })))];
+      card("Similar documents", hits.length ? await hitList(hits) : empty("No document is similar to it."), { save: { name: "similar documents", rows: () => hitRows(hits) } })))];
 }

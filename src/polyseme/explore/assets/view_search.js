@@ -9,34 +9,34 @@ async function viewSearch(argument = "") {
     rules.rules.reason && h("p.note", {}, `${rules.rules.reason} Here the words of a query are looked up as they are.`));
   if (!argument.trim()) {
     field.focus();
-    return [title, empty("Write a few words in the field above: documents are found that contain them, and others on the same topics.")];
+    return [title, empty("Write a few words in the field above to find documents that contain them, and others on the same topics.")];
   }
-  return [title, ...(await found(argument))];
+  return [title, ...(await resultCards(argument))];
 }
 viewSearch.needs = () => Promise.all([loadCorpus(), loadRules()]);
 
-async function found(text) {
+async function resultCards(text) {
   const { query, phrases, problem, hits, others, topics } = await searchText(text, HITS);
   if (problem) return [empty(problem)];
   if (!query.words.length) return [empty("None of these words is in the vocabulary.", unknownWords(query))];
   say(count(hits.length + others.length, "document") + " found");
   if (!hits.length && !others.length) return [empty(phrases.length ? "No document contains the phrase and matches the query." : "No document matches the query.")];
-  const shared = h("span", {}, "The number is the score. Below each text are the words that it comes from: in ", h("span.reason.both", {}, "both"), ", ", h("span.reason.asked", {}, "only the query"), " or ", h("span.reason.found", {}, "only the document"), ". ", unknownWords(query));
+  const shared = h("span", {}, "The number is the score. Below each text are the words that explain the score: in ", h("span.reason.both", {}, "both"), ", ", h("span.reason.asked", {}, "only the query"), " or ", h("span.reason.found", {}, "only the document"), ". ", unknownWords(query));
   return [h("div.columns.wide-left", {},
     h("div.stack", {},
       hits.length ? card(phrases.length ? "Documents with the phrase" : "Documents", await hitList(hits, query.words, phrases), {
         note: shared, save: { name: `search ${text}`, rows: async () => hitRows((await searchText(text, 200)).hits) } }) : null,
       others.length ? card("Documents with the words of the phrase", await hitList(others, query.words, phrases), {
-        note: h("span", {}, UNCHECKED[model.text], " polyseme search looks for phrases in whole texts. ", hits.length ? null : shared),
+        note: h("span", {}, UNCHECKED[model.text], " polyseme search looks for phrases in full texts. ", hits.length ? null : shared),
         save: { name: `search ${text}, words`, rows: async () => hitRows((await searchText(text, 200)).others) } }) : null),
     h("div.stack", {}, card("Topics of the query", topicShares(topics, "Topics of the query"), {
       note: "The topics of the documents that share most words with it.",
       save: { name: "topics of the query", chart: true, rows: () => topicRows(topics) } })))];
 }
 
-// Why documents that have all words of a phrase are not known to have the phrase, by what the page has of the texts.
+// Why it is not known whether documents with all words of a phrase contain the phrase, by the texts that the page has.
 const UNCHECKED = {
-  excerpt: "The page has the beginnings of the texts, and the phrase is not there. It may be further on.",
+  excerpt: "The page has the beginnings of the texts, and the phrase is not there. It may occur later.",
   none: "The page was written without texts, so the phrase itself cannot be looked up.",
 };
 

@@ -21,7 +21,7 @@ function topicsOverTime() {
 }
 
 function viewTime(_, settings) {
-  if (!corpus.periods) return notHere("The documents have no times.", "Give some when fitting, with --time.");
+  if (!corpus.periods) return notHere("The documents have no times.", "polyseme fit reads them with --time.");
   const table = topicsOverTime();
   const chosen = (settings.topics ?? "").split(",").map(Number).filter((topic, i, all) => Number.isInteger(topic) && topic in table && all.indexOf(topic) === i);
   const shown = new Set(settings.topics ? chosen : model.order.slice(0, FIRST_SHOWN));
@@ -42,7 +42,7 @@ function viewTime(_, settings) {
     h("div.title", {}, h("h1", {}, "Topics over time"), h("p.lead", {}, `${corpus.periods[0]} to ${corpus.periods.at(-1)}, ${count(known, "document")} with a time.`)),
     card("Share of each period’s tokens", holder, { save: { name: "topics over time", chart: true,
       rows: () => [["period", ...model.order.map((topic) => `topic ${topic}`)], ...corpus.periods.map((name, i) => [name, ...model.order.map((topic) => table[topic][i])])] } }),
-    card("Choose topics", h("div.small-charts", {}, buttons), { note: "Each line has a scale of its own." }),
+    card("Choose topics", h("div.small-charts", {}, buttons), { note: "Each line has its own scale." }),
   ];
 }
 viewTime.needs = loadCorpus;

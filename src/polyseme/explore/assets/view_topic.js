@@ -12,7 +12,7 @@ function viewTopic(argument, settings) {
       h("h1", {}, chip(topic), " ", topicName(topic)),
       h("p.lead", {}, `${percent(model.weights[topic])} of all words${topic in model.junk ? "" : `, the ${ordinal(place + 1)} of ${model.K}`}`,
         measures.map(({ name, values, shown }) => `; ${name} ${shown(values[topic])}`), "."),
-      model.junk[topic] && h("p.note", {}, `May be no subject: ${model.junk[topic]}.`),
+      model.junk[topic] && h("p.note", {}, `May not describe a subject: ${model.junk[topic]}.`),
       h("p.pager", {}, h("a", { href: topicAddress(beside(-1)) }, "← heavier"), h("a", { href: topicAddress(beside(1)) }, "lighter →"))),
     h("div.columns", {},
       words,
@@ -45,8 +45,8 @@ function wordsCard(topic, settings) {
     },
   });
   const content = h("div", {},
-    h("div.slider", {}, h("label", { for: "relevance" }, "Relevance λ"), h("span.quiet", {}, "rare, telling"), slider, h("span.quiet", {}, "frequent"), output),
-    h("p.key", {}, h("span.swatch", { classes: colorOf(topic) }), "documents of this topic", h("span.swatch.behind"), "all with the word"), holder);
+    h("div.slider", {}, h("label", { for: "relevance" }, "Relevance λ"), h("span.quiet", {}, "rare, distinctive"), slider, h("span.quiet", {}, "frequent"), output),
+    h("p.key", {}, h("span.swatch", { classes: colorOf(topic) }), "documents of this topic", h("span.swatch.behind"), "all documents with the word"), holder);
   return card("Words", content, { save: { name: `words of topic ${topic}`, chart: true,
     rows: () => [["word", "relevance", "probability", "documents in topic", "documents in all"],
       ...shown().map(({ word, relevance, p, inTopic, overall }) => [model.words[word], relevance, p, inTopic, overall])] } });
@@ -58,7 +58,7 @@ function typicalCard(topic) {
     ? documentList(found.map(({ document: d, share }) => ({ document: d, shown: percent(share) })))
     : empty("No document is typical of this topic.");
   return card("Typical documents", content, {
-    note: "Those that the topic explains best for their length; the figure is its share of the document.",
+    note: "The documents that the topic explains best relative to their length; the figure is its share of the document.",
     save: { name: `documents of topic ${topic}`, rows: () => {
       const typical = new Set(found.map(({ document: d }) => d));
       const others = largestDocuments(topic, 200).filter(({ document: d }) => !typical.has(d));
@@ -80,7 +80,7 @@ function nearCard(topic) {
   if (!others.length) return null;
   return card("Nearest topics", h("ul.plain", {}, others.map((other) =>
     h("li.line", {}, topicLink(other), h("span.figure", {}, decimal(distance(other), 2))))), {
-    note: "By the Hellinger distance of their words: 0 the same, 1 no word in common." });
+    note: "By the Hellinger distance of their words: 0 is equal, 1 is no word in common." });
 }
 
 function labelCard(topic) {

@@ -2,13 +2,13 @@
 
 const DESCRIPTIONS = {
   coherence: "NPMI of its ten top words in whole documents: 0 as by chance, 1 always together",
-  stability: "how well it is found again in other samples: 1 exactly",
+  stability: "how similar the topic is in fits to other samples of the documents: 1 is equal",
 };
 
 function topicMeasures() {
   return [
     { name: "weight", values: model.weights, description: "share of all words", shown: percent },
-    { name: "fit", values: model.fit, description: "how much of its own documents the topic carries", shown: (v) => percent(v) },
+    { name: "fit", values: model.fit, description: "mean share of the topic in its own documents", shown: (v) => percent(v) },
     ...Object.entries(model.measures).map(([name, values]) => ({ name, values, description: DESCRIPTIONS[name] ?? name, shown: (v) => decimal(v, 2) })),
   ];
 }
@@ -27,10 +27,10 @@ function viewTopics(_, settings) {
   };
   const tops = measures.map(({ values }) => Math.max(...values.filter((v) => v !== null)));
   const table = h("table.topics", { role: "table" },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "the model's own number"), measures.map(({ name, description }) => head(name, description)))),
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head("topic", "number of the topic in the model"), measures.map(({ name, description }) => head(name, description)))),
     h("tbody", { role: "rowgroup" }, topics.map((topic) => h("tr", { role: "row" },
       h("th", { scope: "row", role: "rowheader" }, topicLink(topic), h("span.words", {}, topWords(topic, 9).join(" ")),
-        model.junk[topic] && h("span.words", {}, `May be no subject: ${model.junk[topic]}.`)),
+        model.junk[topic] && h("span.words", {}, `May not describe a subject: ${model.junk[topic]}.`)),
       measures.map(({ values, shown, name }, i) => h("td.number", { role: "cell", data: { name } },
         h("span", {}, values[topic] === null ? "–" : shown(values[topic])),
         i < 2 && meter(values[topic] / tops[i], colorOf(topic))))))));
@@ -41,7 +41,7 @@ function viewTopics(_, settings) {
       h("p.lead", {}, `${count(model.n_documents, "document")}, ${count(model.n_words, "word")}, ${count(model.n_tokens, "token")}, by ${model.model}.`)),
     h("div.columns.wide-right", {},
       card("Map", chart((width) => topicMap(width)), {
-        note: "Near circles use similar words; the larger, the more of the corpus a topic makes up. Numbers are the model’s own.",
+        note: "Circles near each other use similar words; the larger a circle, the more of the corpus the topic makes up. Numbers are those of the model.",
         classes: "sticky", save: { name: "map of topics", chart: true, rows: () => [["topic", "name", "x", "y", "weight"],
           ...model.order.map((topic) => [topic, topicName(topic), model.places[2 * topic], model.places[2 * topic + 1], model.weights[topic]])] } }),
       card("Table", h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Table of topics" }, table), { save: { name: "topics", rows } })),

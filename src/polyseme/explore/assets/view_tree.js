@@ -1,5 +1,5 @@
-// The tree of a hierarchical model: every node below its parent, with its share of all words and the words it writes.
-// The tree of the levels of a run: below each topic those of the next finer level that belong to it.
+// The tree of a hierarchical model: every node below its parent, with its share of all words and its words.
+// The tree of the levels of a run: below each topic, the topics of the next finer level that belong to it.
 
 function finerTopics(topics) {
   return h("ul", {}, topics.map(({ level, topic, name, weight, words, children }) => h("li", {},
@@ -19,7 +19,7 @@ function viewLevels() {
   const rows = () => [FINER_COLUMNS, ...model.order.flatMap((topic) => finerRows(model.finer[topic], topic))];
   return [
     h("div.title", {}, h("h1", {}, "Tree of topics"),
-      h("p.lead", {}, "Below each topic are those of the next finer level that belong to it: it has most of their words.")),
+      h("p.lead", {}, "Below each topic are the topics of the next finer level that belong to it: it has most of their words.")),
     card("Levels", h("ul.tree", {}, model.order.map((topic) => h("li", {},
       h("div.node", {}, topicLink(topic), h("span.figure", {}, percent(model.weights[topic])),
         meter(model.weights[topic] / model.weights[model.order[0]], colorOf(topic))),
@@ -32,7 +32,7 @@ function viewLevels() {
 function viewTree() {
   if (model.finer?.length) return viewLevels();
   const nodes = model.tree ?? [];
-  if (!nodes.length) return notHere("There is no tree.", "The topics of this model do not form one.");
+  if (!nodes.length) return notHere("There is no tree.", "The topics of this model do not form a tree.");
   const below = nodes.map(() => []);
   nodes.forEach(({ parent }, node) => parent >= 0 && below[parent].push(node));
   const heaviest = Math.max(...nodes.map(({ weight }) => weight));
@@ -45,9 +45,9 @@ function viewTree() {
       h("div.node", {},
         leaf ? topicLink(topic) : h("strong", {}, `Node ${name}`),
         leaf && name !== String(node) && h("span.quiet", {}, name),
-        h("span.figure", { title: "share of all words that the node itself writes" }, percent(weight)),
+        h("span.figure", { title: "share of all words that come from this node" }, percent(weight)),
         meter(weight / heaviest, leaf ? colorOf(topic) : "")),
-      h("p.words", {}, words.length ? words.flatMap((word, i) => [i ? " " : "", wordLink(word)]) : "writes no words itself"),
+      h("p.words", {}, words.length ? words.flatMap((word, i) => [i ? " " : "", wordLink(word)]) : "no words come from this node"),
       below[node].length > 0 && h("ul", {}, below[node].map(branch)));
   };
   const rows = () => [["node", "name", "parent", "topic", "weight", "words"],
@@ -57,7 +57,7 @@ function viewTree() {
     h("div.title", {}, h("h1", {}, "Tree of topics"),
       h("p.lead", {}, `${count(nodes.length, "node")}, of which ${count(model.K, "leaf", "leaves")} are the topics of documents; ${count(deepest, "level")} below the root.`)),
     card("Nodes", h("ul.tree", {}, branch(root)), {
-      note: "A word of a topic is written by its leaf or by a node above it: words that topics share rise toward the root.",
+      note: "A word of a topic comes from its leaf or from a node above it: words that topics share are near the root.",
       save: { name: "tree of topics", rows } }),
   ];
 }

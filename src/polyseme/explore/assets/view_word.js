@@ -5,7 +5,7 @@ const LEAST_SENSE = 0.1;
 function viewWord(argument) {
   const word = columnOf(argument);
   if (word === undefined) {
-    return notHere(`The vocabulary has no word “${argument}”.`, h("a", { href: address("words", undefined, { filter: argument.slice(0, 4) }) }, "Look for words like it"));
+    return notHere(`The vocabulary has no word “${argument}”.`, h("a", { href: address("words", undefined, { filter: argument.slice(0, 4) }) }, "Look for similar words"));
   }
   const senses = sensesOf(word);
   const main = senses.filter(({ share }) => share >= LEAST_SENSE);
@@ -19,20 +19,20 @@ function viewWord(argument) {
     h("div.columns.wide-left", {},
       h("div.stack", {},
         card("Senses", main.length ? h("div", {}, main.map((sense, i) => senseOf(word, sense, documents[i]))) : empty("No topic has this word."), {
-          note: "The topics it lives in, by P(z|w), with what else they say, and the documents that use the word so." })),
+          note: "The topics of the word, by P(z|w), with their other words, and the documents that use the word in this sense." })),
       h("div.stack", {},
         card("Topics", topicShares(sharesOf(senses), `Topics of ${model.words[word]}`, { least: 0.001 }), {
           save: { name: `topics of ${model.words[word]}`, chart: senses.length > 0, rows: () => topicRows(sharesOf(senses)) } }),
         card("Neighbors", neighbors.length ? chart((width) => bars(width, neighbors.map(({ word: other, weight }) => ({
           label: model.words[other], href: wordAddress(other), value: weight, shown: weight.toPrecision(2),
         })), { label: `Words near ${model.words[word]}` })) : empty("It has no neighbors."), {
-          note: "Words that its topics expect beside it, by what they say beyond the corpus as a whole (nats).",
+          note: "Words that are more probable in the topics of this word than in the corpus as a whole (in nats).",
           save: { name: `neighbors of ${model.words[word]}`, chart: true, rows: () => [["word", "weight"], ...neighbors.map(({ word: other, weight }) => [model.words[other], weight])] } }))),
   ];
 }
 viewWord.needs = () => Promise.all([loadCorpus(), loadRules()]);
 
-// The column of a word, or of a form that counts for it.
+// Returns the column of a word, or of the word that a form is counted as.
 function columnOf(text) {
   const { columns } = rules;
   return columns.get(text) ?? columns.get(rules.named(rules.prepared(text)));

@@ -1,10 +1,10 @@
 // From a text to its words, by the rules of the run's vectorizer (section "rules"):
 // the text is prepared (one Unicode form, lower case, no accents, as the rules say), then split by the kinds of its
-// characters; stop words are left out, forms become the word that they count for, neighbors become phrases, and runs
-// of words are counted where the vectorizer did.
+// characters; stop words are left out, forms become the word that they are counted as, adjacent words are joined into
+// phrases, and sequences of words are counted if the vectorizer did so.
 
 const KIND = { separator: 0, space: 1, word: 2, spoiler: 3, gram: 4, joiner: 5, ignored: 6 };
-const BARRIER = null; // words on its two sides do not form a phrase
+const BARRIER = null; // the words before and after it do not form a phrase
 
 class WordRules {
   constructor(rules, words) {
@@ -32,7 +32,7 @@ class WordRules {
     return text;
   }
 
-  // The words of a prepared text with their places: {form, start, end}, and {form: BARRIER}.
+  // Returns the words of a prepared text with their positions: {form, start, end}, and {form: BARRIER}.
   split(text) {
     const found = [];
     const { kinds } = this;
@@ -66,7 +66,7 @@ class WordRules {
     return found;
   }
 
-  // A run of characters that are counted by overlapping pairs; one that stands alone is counted by itself.
+  // Splits a run of characters that are counted in overlapping pairs; a single character is counted by itself.
   splitPairs(text, i, found) {
     let before = null;
     let length = 0;
@@ -86,18 +86,18 @@ class WordRules {
     return i;
   }
 
-  // The word that a form counts for; BARRIER for a stop word.
+  // Returns the word that a form is counted as; BARRIER for a stop word.
   named(form) {
     if (form === BARRIER || this.stops.has(form)) return BARRIER;
     return this.names.get(form) ?? form;
   }
 
-  // The words of a text in their order, BARRIER where words do not form a phrase.
+  // Returns the words of a text in order, with BARRIER where words do not form a phrase.
   separate(text) {
     return this.split(this.prepared(text)).map(({ form }) => this.named(form));
   }
 
-  // The words of a text in their order, phrases joined.
+  // Returns the words of a text in order, with phrases joined.
   sequence(text) {
     let names = this.separate(text);
     for (const pairs of this.phrases) {
@@ -113,7 +113,7 @@ class WordRules {
     return names.filter((name) => name !== BARRIER);
   }
 
-  // The counts of a text: {words (columns, sorted), values, known, unknown (distinct forms that have no column)}.
+  // Returns the counts of a text: {words (columns, sorted), values, known, unknown (distinct forms without a column)}.
   counts(text) {
     const names = this.sequence(text);
     const [least, most] = this.rules.runs;
@@ -136,8 +136,8 @@ class WordRules {
     return { words, values: Float64Array.from(words, (word) => tally.get(word)), known, unknown: [...unknown] };
   }
 
-  // The parts of a text as it stands: [{text, column}], column undefined between words and for unknown ones.
-  // Where preparing changes the length of a piece (ligatures, say), the piece is one part.
+  // Returns the parts of the original text: [{text, column}]; column is undefined between words and for unknown words.
+  // If preparing changes the length of a piece, for example by ligatures, the piece is one part.
   marked(text) {
     const parts = [];
     for (const piece of text.split(/(\s+)/)) {
@@ -160,7 +160,7 @@ class WordRules {
     return this.phrases.length ? this.withPhrases(parts) : parts;
   }
 
-  // Parts whose words belong to a phrase have the phrase's column.
+  // Gives parts whose words belong to a phrase the column of the phrase.
   withPhrases(parts) {
     const words = parts.filter(({ text }) => /\S/.test(text));
     for (const pairs of this.phrases) {
