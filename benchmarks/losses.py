@@ -107,21 +107,21 @@ def compare_sweeps(
     run = begin(X, K, loss, dtype, ours)
     run.advance()
     their = {peer: their_seconds(X, K, loss.beta, peer, dtype, args.iterations) for peer in peers}
-    own: list[float] = []
+    our_seconds: list[float] = []
     theirs: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(args.rounds):
         time.sleep(_SETTLE)
-        own.append(median(time_call(run.advance) for _ in range(3)))
+        our_seconds.append(median(time_call(run.advance) for _ in range(3)))
         for peer in peers:
             theirs[peer].append(their[peer]())
     for peer in peers:
         what = f"{name}: one iteration, K = {K}, {np.dtype(dtype).name}"
-        report_ratio(what, f"scikit-learn NMF {peer}", median(own), median(theirs[peer]))
+        report_ratio(what, f"scikit-learn NMF {peer}", median(our_seconds), median(theirs[peer]))
 
 
 def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int, seeds: int) -> None:
     """Print the median losses of several common starts after the same number of iterations, and the worst ratio."""
-    own, other = [], []
+    our_losses, their_losses = [], []
     for seed in range(seeds):
         run = begin(X, K, loss, np.float64, seed=seed)
         for _ in range(iterations):
@@ -132,11 +132,11 @@ def compare_losses(name: str, X: np.ndarray, K: int, loss: Beta, iterations: int
         else:
             Q = run.point.docs @ run.point.words.T
         theirs = np.matmul(*their_fit(X, K, loss.beta, "mu", np.float64, iterations, seed))
-        for losses, product in ((own, Q), (other, theirs)):
+        for losses, product in ((our_losses, Q), (their_losses, theirs)):
             losses.append(loss.values(X, np.maximum(product, 1e-300)).sum())
     what = f"{name}: loss after {iterations} iterations, K = {K}, median of {seeds} starts"
-    report_ratio(what, "scikit-learn NMF mu", median(own), median(other), "")
-    ratios = sorted(ours / theirs for ours, theirs in zip(own, other, strict=True))
+    report_ratio(what, "scikit-learn NMF mu", median(our_losses), median(their_losses), "")
+    ratios = sorted(ours / theirs for ours, theirs in zip(our_losses, their_losses, strict=True))
     report_figure(f"{name}: our loss over that of scikit-learn, each start", " ".join(f"{r:.4f}" for r in ratios))
 
 

@@ -148,12 +148,12 @@ def label_shares(name: str, n_documents: int, seed: int, choice: ReadingChoice) 
     corpus, chosen = load_corpus(name).sample(n_documents, seed), choice.chosen
     partitions = {n_topics: fit_topics(corpus.counts, n_topics, seed) for n_topics in {chosen, *NUMBERS}}
     start = reading_topics(corpus.counts, chosen, choice.typical_fit, n_jobs=THREADS, random_state=seed)
-    own = fit_topics(corpus.counts, chosen, seed, (None, start))
+    topics = fit_topics(corpus.counts, chosen, seed, (None, start))
     cells, shares = [], []
     for measure in (normalized_mutual_info_score, adjusted_mutual_info_score):
         values = {n_topics: measure(corpus.labels, found) for n_topics, found in partitions.items()}
         best = max(values, key=values.__getitem__)
-        value = measure(corpus.labels, own)
+        value = measure(corpus.labels, topics)
         shares.append(value / values[best])
         cells.append(f"{value:.3f} | {shares[-1]:.2f} ({values[best]:.3f} with {best} topics) | {values[chosen]:.3f}")
     print(f"| {name} | {seed} | {chosen} | {' | '.join(cells)} |", flush=True)

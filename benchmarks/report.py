@@ -112,8 +112,8 @@ def report(
         parts += ["## Comparison with other packages"]
         parts += [_picture(name, "All ratios") for name in pictures if name == "ratios.png"]
         parts += [_table(("benchmark", "what", "compared with", "polyseme", "other", "ratio"), found)]
-    if own := figures(outcomes):
-        parts += ["## Other figures", _table(("benchmark", "what", "figure", "required"), own)]
+    if rows := figures(outcomes):
+        parts += ["## Other figures", _table(("benchmark", "what", "figure", "required"), rows)]
     parts += ["## Left out", "\n".join(f"- {line}" for line in missing(outcomes)) or "Nothing."]
     parts += [_picture(name, PICTURES[name]) for name in pictures if name in PICTURES]
     return "\n\n".join([*parts, "## Output", *map(section, outcomes)]) + "\n"

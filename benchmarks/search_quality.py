@@ -189,10 +189,10 @@ def mean_reciprocal_rank(items: Items) -> Callable[[np.ndarray], float]:
     """Return a function from scores (queries x documents) to MRR, times 100."""
 
     def measure(scores: np.ndarray) -> float:
-        own = scores[np.arange(len(scores)), items.rows][:, np.newaxis]
-        before = (scores == own) & (np.arange(scores.shape[1]) < items.rows[:, np.newaxis])
-        ranks = 1 + (scores > own).sum(axis=1) + before.sum(axis=1)
-        return 100 * float(np.where((ranks <= 100) & (own[:, 0] > 0), 1 / ranks, 0).mean())
+        known_scores = scores[np.arange(len(scores)), items.rows][:, np.newaxis]
+        before = (scores == known_scores) & (np.arange(scores.shape[1]) < items.rows[:, np.newaxis])
+        ranks = 1 + (scores > known_scores).sum(axis=1) + before.sum(axis=1)
+        return 100 * float(np.where((ranks <= 100) & (known_scores[:, 0] > 0), 1 / ranks, 0).mean())
 
     return measure
 

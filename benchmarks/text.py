@@ -123,8 +123,12 @@ def stream_memory(texts: list[str]) -> None:
     print("\npeak memory of a stream, beyond the counts")
     for times in (1, 10):
         for name in ("fit_transform", "fit"):
-            peak, own = peak_beyond_result(lambda name=name, times=times: getattr(Vectorizer(), name)(stream(times)))
-            print(f"  {name}, {times} x the corpus: {peak / 2**20:.0f} MB beyond {own / 2**20:.0f} MB of counts")
+            peak, result_size = peak_beyond_result(
+                lambda name=name, times=times: getattr(Vectorizer(), name)(stream(times))
+            )
+            print(
+                f"  {name}, {times} x the corpus: {peak / 2**20:.0f} MB beyond {result_size / 2**20:.0f} MB of counts"
+            )
 
 
 def peak_beyond_result(call: Callable[[], Any]) -> tuple[int, int]:
@@ -141,8 +145,8 @@ def peak_beyond_result(call: Callable[[], Any]) -> tuple[int, int]:
     counts = call()
     done.set()
     watcher.join()
-    own = sum(getattr(counts, part).nbytes for part in ("data", "indices", "indptr") if hasattr(counts, part))
-    return most - before - own, own
+    result_size = sum(getattr(counts, part).nbytes for part in ("data", "indices", "indptr") if hasattr(counts, part))
+    return most - before - result_size, result_size
 
 
 def _arguments(parameters: dict[str, Any]) -> str:

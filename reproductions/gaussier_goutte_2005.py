@@ -337,8 +337,8 @@ def _topic_error(n_docs: int, length: int, seed: int, *, anchors: bool) -> float
     """Return the largest total variation between the topics of a corpus and those of PLSA, matched."""
     K, n_words = 3, 40
     words = np.random.default_rng([seed, 7]).dirichlet(np.full(n_words - K, 1.0 if anchors else 5.0), K)
-    own = 0.15 * (np.eye(K) if anchors else np.full((K, K), 1 / K))
-    topics = np.hstack([own, 0.85 * words])
+    anchor_words = 0.15 * (np.eye(K) if anchors else np.full((K, K), 1 / K))
+    topics = np.hstack([anchor_words, 0.85 * words])
     rng = np.random.default_rng([seed, n_docs, length])
     shares = rng.dirichlet(np.full(K, 0.3 if anchors else 3.0), n_docs) @ topics
     X = np.array([rng.multinomial(length, p / p.sum()) for p in shares], dtype=np.float64)

@@ -258,10 +258,14 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
         likelihoods["joint"].append(log_likelihood(X, SHARE * P * B + (1 - SHARE) * joint_of(joint)))
     falls = {form: float(np.diff(values).min()) / abs(values[-1]) for form, values in likelihoods.items()}
     sizes = (joint.weights * joint.docs.T).sum(axis=1) / P[:, 0]  # s_d
-    own = SHARE / (SHARE + (1 - SHARE) * sizes)
+    doc_shares = SHARE / (SHARE + (1 - SHARE) * sizes)
     shares = SHARE / (SHARE + (1 - SHARE) * P[:, 0])
     gain = (likelihoods["joint"][-1] - likelihoods["proper"][-1]) / X.sum()
-    rows = {"eq. 39 as printed": shares, "eq. 39 with P(d)": np.full(len(X), SHARE), "formulation 2 with P(d)": own}
+    rows = {
+        "eq. 39 as printed": shares,
+        "eq. 39 with P(d)": np.full(len(X), SHARE),
+        "formulation 2 with P(d)": doc_shares,
+    }
     show(
         f"Share of each document that the background writes, lambda = {SHARE}, after {size.iterations} iterations",
         ("form", "least", "median", "largest"),
@@ -281,9 +285,10 @@ def backgrounds(X: Array, size: Size) -> tuple[Shares, list[Finding]]:
                 f"the likelihood never falls (least change {few(falls['proper'])} of it)",
                 verdict("true", worst["proper"] <= 1e-9, falls["proper"] >= -EXACT)),
         Finding("The background in formulation 2", "the same model in other symbols",
-                f"P(d|z) is free, so documents have shares of {own.min():.3f} to {own.max():.3f}; the likelihood ends "
-                f"{gain:.4f} nats per token higher; `JointBackground` has its iterates (error {few(worst['joint'])})",
-                verdict("another model", np.ptp(own) > 0.01, gain > 0, worst["joint"] <= 1e-9)),
+                f"P(d|z) is free, so documents have shares of {doc_shares.min():.3f} to {doc_shares.max():.3f}; "
+                f"the likelihood ends {gain:.4f} nats per token higher; `JointBackground` has its iterates "
+                f"(error {few(worst['joint'])})",
+                verdict("another model", np.ptp(doc_shares) > 0.01, gain > 0, worst["joint"] <= 1e-9)),
     ]  # fmt: skip
 
 

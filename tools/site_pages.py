@@ -61,11 +61,11 @@ def reexported(module: str) -> list[str]:
         if isinstance(node, ast.ImportFrom):
             names += [alias.name for alias in node.names if alias.name == alias.asname]
             names += reexported(node.module or "") if node.names[0].name == "*" else []
-    own = [node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+    functions = [node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
     variables = [
         target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(target := node.target, ast.Name)
     ]
-    return [*names, *own, *(name for name in variables if name.isupper())] if names else []
+    return [*names, *functions, *(name for name in variables if name.isupper())] if names else []
 
 
 def _hidden(module: str) -> list[str]:

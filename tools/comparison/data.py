@@ -97,8 +97,8 @@ def texts() -> tuple[list[str], list[str]]:
     labels = [list(THEMES)[number % 3] for number in range(60)]
     found = []
     for number, label in enumerate(labels):
-        own = rng.choice(THEMES[label].split(), 22)
+        theme_words = rng.choice(THEMES[label].split(), 22)
         common = rng.choice(COMMON, 12)
-        tokens = rng.permutation([*own, *common])
+        tokens = rng.permutation([*theme_words, *common])
         found.append(f"{' '.join(tokens)}, San Francisco {1900 + number}. Note {number}!")
     return found, labels
