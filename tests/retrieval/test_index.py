@@ -85,6 +85,23 @@ def test_lsi_is_that_of_scikit_learn(index, queries, weighting):
     np.testing.assert_allclose(smaller.scores(queries), expected, atol=1e-6)
 
 
+def test_lsi_ignores_directions_and_scores_that_rounding_makes():
+    """Twenty copies of three documents have three singular values; the vectors of others are arbitrary."""
+    texts = ["plums pears apples apples", "iron zinc copper", "iron zinc tin"] * 20
+    words = CountVectorizer()
+    counts = words.fit_transform(texts)
+    index = SearchIndex(counts, words.get_feature_names_out()).fit_lsi(6)
+    assert index.scoring.lsi.basis.shape[1] == 3
+    fruit, copper = index.scores(["plums", "copper"], method="lsi")
+    np.testing.assert_allclose(fruit[::3], 1, rtol=1e-6)
+    assert not fruit[1::3].any()
+    assert not fruit[2::3].any()
+    assert not copper[::3].any()
+    assert copper[1] > 0.5
+    assert not copper[2::3].any()  # orthogonal in three dimensions, in which the documents are what they were
+    assert {int(hit.id) % 3 for hit in index.search("plums", 60, method="lsi")} == {0}
+
+
 def test_the_best_documents_by_lsi_are_those_with_the_largest_scores():
     """This holds whether they are found by codes (three of 27 documents) or among the scores of all documents (ten)."""
     index = retrieval_corpus.index().fit_lsi(5)

@@ -32,9 +32,10 @@ inline Pack<T> smaller(const Pack<T>& a, const Pack<T>& b) {
 
 inline Pack<double> logarithm(const Pack<double>& x) { return log_pack<11>(x); }
 
-// exp(x) for -700 < x < 700: x = n log 2 + r, and exp(r) by its series.
+// exp(x) for -700 < x < 700: x = n log 2 + r, and exp(r) by its series. Beyond these limits, which only the padding of
+// a row exceeds, the result is arbitrary: the whole numbers are unsigned, so that their overflow is defined.
 inline Pack<double> exp_pack(const Pack<double>& x) {
-    typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
+    typedef uint64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
     static constexpr double series[] = {
         1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
         1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
@@ -48,7 +49,7 @@ inline Pack<double> exp_pack(const Pack<double>& x) {
 
 // exp(x) for -86 < x < 86
 inline Pack<float> exp_pack(const Pack<float>& x) {
-    typedef int32_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
+    typedef uint32_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
     static constexpr float series[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
     const Pack<float> shifted = x * 1.44269504f + 12582912.0f;
     const Pack<float> n = shifted - 12582912.0f;

@@ -96,6 +96,10 @@ _NUMBERS_AT_ONCE = 1 << 22
 _DOCUMENTS_PER_HIT = 8
 """LSI finds the best documents by codes if the index has more documents per hit than this, else by all scores."""
 _LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
+_ROUNDING = float(np.sqrt(np.finfo(np.float64).eps))
+"""Share of the largest singular value, or of the terms of a sum, up to which a value counts as a rounding error."""
+_ROUNDED_COSINE = 1e-6
+"""A cosine in float32 of at most this size counts as zero."""
 _REQUIRED_CALLS = {"lsi": "fit_lsi()", "model": "set_model(model)", "average": "fit_models()"}
 """The call that adds each latent space to an index."""
 
@@ -646,10 +650,13 @@ class SingularSpace:
         from polyseme.estimators.lsa import LSA
 
         lsa = LSA(n_components, weights=_LSA_WEIGHTS[weighting], dtype="float64").fit(counts)
-        basis = np.ascontiguousarray(lsa.components_.T) * lsa.word_weights_[:, np.newaxis]
+        # The vectors of singular values that are zero up to rounding are arbitrary.
+        used = lsa.singular_values_ > _ROUNDING * lsa.singular_values_.max(initial=0)
+        basis = np.ascontiguousarray(lsa.components_[used].T) * lsa.word_weights_[:, np.newaxis]
         # rounding leaves tiny values for words that do not occur
         basis[np.bincount(counts.indices, minlength=counts.shape[1]) == 0] = 0
-        return cls.of_vectors(basis, lsa.doc_vectors_, weighting)
+        documents = _without_rounding(lsa.doc_vectors_[:, used], counts, basis)
+        return cls.of_vectors(basis, documents, weighting)
 
     @classmethod
     def of_vectors(cls, basis: Floats, documents: Floats, weighting: str) -> SingularSpace:
@@ -664,16 +671,23 @@ class SingularSpace:
 
     def query_vectors(self, queries: Any) -> Array:
         """Return q V, scaled to length one (queries x K, float32)."""
-        return _normalize_rows(times_dense(queries, self.basis)).astype(np.float32)
+        words, compact = used_columns(queries)
+        basis = self.basis[words]
+        vectors = _without_rounding(times_dense(compact, basis), compact, basis)
+        return _normalize_rows(vectors).astype(np.float32)
 
     def scores(self, queries: Any) -> Floats:
         """Return the scores (queries x documents)."""
         with single_threaded_blas():
-            return np.asarray(self.query_vectors(queries) @ self.units[:])
+            scores = np.asarray(self.query_vectors(queries) @ self.units[:])
+        scores[np.abs(scores) <= _ROUNDED_COSINE] = 0
+        return scores
 
     def nearest(self, vector: Array, k: int, allowed: Any = None) -> tuple[Array, Array]:
         """Return the k documents with the largest positive scores for a query vector, and their scores (float32)."""
-        return self._codes.nearest(self.units[:], vector, k, allowed)
+        documents, scores = self._codes.nearest(self.units[:], vector, k, allowed)
+        hits = scores > _ROUNDED_COSINE
+        return documents[hits], scores[hits]
 
     @cached_property
     def _codes(self) -> VectorCodes:
@@ -838,6 +852,17 @@ def _sums_by_row(rows: Any, values: Floats) -> Floats:
 def _inverse(lengths: Floats) -> Floats:
     """Return 1 / lengths, and 0 for lengths of zero."""
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+def _without_rounding(vectors: Floats, counts: Any, basis: Floats) -> Floats:
+    """Return products of counts and a basis, with zeros for sums that are zero up to rounding.
+
+    Otherwise a document that shares no direction with a query would be a hit by a rounding error.
+    """
+    lengths = np.sqrt(np.einsum("wk,wk->w", basis, basis))
+    rows = np.repeat(np.arange(len(vectors)), np.diff(counts.indptr))
+    sizes = np.bincount(rows, weights=counts.data * lengths[counts.indices], minlength=len(vectors))
+    return np.where(np.abs(vectors) > _ROUNDING * sizes[:, np.newaxis], vectors, 0.0)
 
 
 def _normalize_rows(rows: Array) -> Array:
