@@ -262,14 +262,13 @@ def _is_terminal() -> bool:
 def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
     """Return a table with one line for each of the topics with the largest weights, at most `width` columns wide."""
     rows = rows[:_TOPICS_ON_A_SCREEN]
-    first_labels = [_labels_shown(row)[:1] for row in rows]
     table = _empty_topic_table(rows, "words", no_wrap=True)
     words_width = width - len("topic  weight   fit  ") - (len(" npmi  ") if _has_coherence(rows) else 0)
+    labels = [_labels_shown(row, min(_LABEL_WIDTH, width // 4))[:1] for row in rows]
     if _has_labels(rows):
-        widths = [min(_LABEL_WIDTH, len(label)) for labels in first_labels for label in labels]
-        words_width -= 2 + max([len("mostly"), *widths])
-    for row, labels in zip(rows, first_labels, strict=True):
-        _add_topic_row(table, rows, row, labels, _fitting_words(row, words_width))
+        words_width -= 2 + max([len("mostly"), *(cell_len(label) for shown in labels for label in shown)])
+    for row, shown in zip(rows, labels, strict=True):
+        _add_topic_row(table, rows, row, shown, _fitting_words(row, words_width))
     return table
 
 
@@ -309,12 +308,20 @@ def _has_labels(rows: Sequence[TopicRow]) -> bool:
     return any(name for row in rows for name, _ in row.shares)
 
 
-def _labels_shown(row: TopicRow) -> list[str]:
-    return [f"{name} {share:.0%}" for name, share in row.shares if share >= _MIN_SHARE_SHOWN and name]
+def _labels_shown(row: TopicRow, width: int | None = None) -> list[str]:
+    """Return the frequent labels of a topic with their shares; long names are cut to `width` columns with the share."""
+    shown = []
+    for label, share in row.shares:
+        if share >= _MIN_SHARE_SHOWN and label:
+            name, end = Text(label), f" {share:.0%}"
+            if width is not None:
+                name.truncate(max(1, width - len(end)), overflow="ellipsis")
+            shown.append(name.plain + end)
+    return shown
 
 
 def _fitting_words(row: TopicRow, width: int) -> Text:
-    """Return the topic's name and as many of its other words as fit into `width` columns."""
+    """Return the topic's name, cut if it is too long, and as many of its other words as fit into `width` columns."""
     from polyseme.metrics.words import other_words
 
     text = Text(row.name, style="bold underline")
@@ -323,4 +330,5 @@ def _fitting_words(row: TopicRow, width: int) -> Text:
         if len(text) and cell_len(text.plain) + cell_len(separator + word) > width:
             break
         text.append(separator + word, style="not bold not underline")
+    text.truncate(max(1, width), overflow="ellipsis")
     return text

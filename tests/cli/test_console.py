@@ -1,0 +1,32 @@
+"""Tables of topics on narrow and wide screens."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from polyseme.cli.console import TopicRow, print_topics
+
+LONG = "Cities of the region; centers of municipalities"
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_long_names_and_labels_are_cut_to_one_line(width: int) -> None:
+    names = [
+        "administrative reform of municipalities, parish, border",
+        "水" * 20,
+        "lake",
+    ]
+    rows = [
+        TopicRow(number, name, 0.3, 0.9, ["shore", "fish"], [(LONG, 0.85), ("Lakes", 0.15)], [])
+        for number, name in enumerate(names)
+    ]
+    screen = Console(file=io.StringIO(), width=width)
+    print_topics(rows, screen, Path("run"))
+    lines = screen.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(lines) == 1 + len(rows)
+    assert all(cell_len(line) <= width for line in lines)
+    assert all(f"{LONG[:6]}" in line and "… 85%" in line and "Lakes" not in line for line in lines[1:])
+    assert "lake: shore" in lines[3]
