@@ -85,7 +85,7 @@ void bind_mstep(nb::module_& module) {
         nb::arg("totals").noconvert(), nb::arg("phi").noconvert(), nb::arg("gains").noconvert(), nb::arg("n_threads"));
 }
 
-// Whether all numbers are rows of the table. Reading all of them is cheap compared with the rows themselves.
+// Returns whether all numbers are indices of rows of the table. This is cheap compared with reading the rows.
 bool all_in_range(const In1<int64_t>& rows, std::size_t table_rows) {
     const auto most = static_cast<int64_t>(table_rows);
     return std::all_of(rows.data(), rows.data() + rows.shape(0),

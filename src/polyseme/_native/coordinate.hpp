@@ -47,7 +47,7 @@ class CoordinateRow {
         }
     }
 
-    // Computes q and the slopes g of all topics at theta. Returns the duality gap, a bound of the gain of better
+    // Computes q and the slopes g of all topics at theta. Returns the duality gap, a bound on the gain from better
     // weights.
     double evaluate(const T* theta) {
         rows_.dots(theta, B_, offset_.data(), n_, width_, q_.data());

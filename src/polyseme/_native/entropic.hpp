@@ -1,12 +1,12 @@
 // M-step of a row with an entropic term: the distribution f that maximizes Q(f) = sum n log f + beta sum f log f.
 //
 // beta > 0 (less entropy): Q has several local maxima. The best of those that are reached from up to three starts is
-// used: n, normalized; a peak at the largest count, if the largest n is below beta; and the current row, where it is
-// better than the result of the others, so that no M-step lowers Q. The entries of the best f are in the order of n,
-// because f log f is the same function for every entry, and the iteration preserves this order. At such a maximum only
-// the largest entry can exceed n / beta. So it is unique if the largest n is at least beta, and otherwise there is at
-// most one maximum without a peak. There is no proof that there is at most one with a peak, or that the Newton steps do
-// not lead to another maximum, but a numerical search found no counterexample.
+// used. The starts are the normalized n; a peak at the largest count, if the largest n is below beta; and the current
+// row, if it is better than the results of the other starts, so that no M-step lowers Q. The entries of the best f are
+// in the order of n, because f log f is the same function for every entry, and the iteration preserves this order. At
+// such a maximum only the largest entry can exceed n / beta. The maximum is therefore unique if the largest n is at
+// least beta, and otherwise there is at most one maximum without a peak. There is no proof that there is at most one
+// with a peak, or that the Newton steps do not lead to another maximum, but a numerical search found no counterexample.
 //
 // beta < 0 (more entropy): Q is concave. Its maximum solves n / f - weight log f = mu with weight = -beta. With u = n /
 // (weight f) and t = mu / weight this is u + log u = t + log(n / weight), so u is the value of Wright's omega function.
@@ -83,7 +83,7 @@ class EntropicRow {
         other_.resize(m);
         double sum = 0;
         for (std::size_t i = 0; i < m; ++i) sum += other_[i] = factor[positive_[i]];
-        other_[largest] += std::max(1 - sum, 0.0);  // what entries without counts have, to raise Q
+        other_[largest] += std::max(1 - sum, 0.0);  // the weight of entries without counts, to raise Q
         normalize(other_);
         if (objective(other_, logs_) > reached) improve(reached);
         std::fill(out, out + columns, 0.0);
@@ -101,8 +101,8 @@ class EntropicRow {
     }
 
     // Iterates f_k = n_k / (mu - beta log f_k_old). The convex function beta sum f log f lies above its tangent at the old
-    // f. The step maximizes Q with the tangent in place of that term, so it raises Q. A Newton step follows where it is
-    // as good, because the iteration alone needs hundreds of steps when the best f is close to n / beta.
+    // f. The step maximizes Q with the tangent in place of that term, so it raises Q. A Newton step follows if it is as
+    // good, because the iteration alone needs hundreds of steps when the best f is close to n / beta.
     void iterate(Row& f) {
         const std::size_t m = f.size();
         cost_.resize(m);
@@ -227,7 +227,7 @@ class EntropicRow {
         double total = 0;
         for (std::size_t k = 0; k < logs_.size(); ++k) {
             const double z = t + logs_[k], before = omega_[k];
-            double u = 0;  // that of the t before is a good start
+            double u = 0;  // the u of the previous t is a good start
             if (counts[k] > 0) u = before > 1e-12 ? refine_omega(z, before) : wright_omega(z);
             omega_[k] = u;
             f[k] = u > 1 ? counts[k] / (weight * u) : std::exp(u - t);

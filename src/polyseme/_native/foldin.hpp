@@ -2,7 +2,7 @@
 //
 // The likelihood is concave in the weights. Without a background and a temperature, coordinate ascent (coordinate.hpp)
 // finds the maximum and stops when the duality gap is at most tol nats per token. Otherwise EM is used: with g_k =
-// sum_w x (1 - lambda) b_wk / q_w, theta_k <- theta_k g_k / sum. It stops when the bound of the gain of other weights
+// sum_w x (1 - lambda) b_wk / q_w, theta_k <- theta_k g_k / sum. It stops when the bound on the gain from other weights
 //     n log((n - sum_k theta_k g_k + max_k g_k) / n)
 // (by Jensen's inequality) is at most tol per token or, with a temperature, when a step changes the weights by at most
 // tol. The result of a row does not depend on the other rows of the batch.

@@ -1,4 +1,4 @@
-// The M-step of EM from the sums of a sweep, with bounds of the remaining gain (see core/model.py).
+// The M-step of EM from the sums of a sweep, with bounds on the remaining gain (see core/model.py).
 #pragma once
 #include <cmath>
 #include <vector>

@@ -2,8 +2,8 @@
 //     numerators   sum_i weight_i x / q^2 A_i        denominators   sum_i weight_i 1 / q A_i
 //     losses       sum_i x / q - log(x / q) - 1
 // The sums for the rows are those for the columns of the transpose. q is computed in parts of tiles that stay in
-// registers, and never stored. A tile of columns is processed by one thread, row by row in a fixed order, and all it
-// needs except the data is in the first-level cache.
+// registers, and never stored. A tile of columns is processed by one thread, row by row in a fixed order. Everything
+// that it needs, except the data, is in the first-level cache.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ class ReciprocalTile {
             for (int k = 0; k < problem.topics; ++k) topics_[at(k, j)] = b[k];
             floors_[static_cast<std::size_t>(j)] = problem.column_floors ? problem.column_floors[first + j] : T(0);
         }
-        std::fill(floors_.begin() + many_, floors_.end(), T(1));  // of columns that nobody reads
+        std::fill(floors_.begin() + many_, floors_.end(), T(1));  // columns that are not read
     }
 
     // Writes the sums and, unless `losses` is null, the losses. Sums over 1024 rows are of type T, and the sums of

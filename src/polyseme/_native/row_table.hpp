@@ -43,9 +43,9 @@ struct Shifted {
 };
 
 // Some rows of a tile of columns of dense data, for the Itakura-Saito loss (reciprocal.hpp). They are computed in parts
-// of two packs, so that what changes most often stays in registers.
+// of two packs, so that the values that change most often stay in registers.
 constexpr int kDenseRows = 4, kDensePacks = 2;
-constexpr int64_t kTileBytes = 64 * kDensePacks;  // of a row of a tile, whatever the instruction set
+constexpr int64_t kTileBytes = 64 * kDensePacks;  // of a row of a tile, for any instruction set
 
 template <class T>
 constexpr int tile_columns = static_cast<int>(kTileBytes / static_cast<int64_t>(sizeof(T)));

@@ -213,7 +213,7 @@ inline double log_sum(const T* x, T* q, int n) {
     return sum<double>(total);
 }
 
-// Sums over a range. The first step of a group comes before the second step of the group before it, because the sum and
+// Sums over a range. The first step of a group comes before the second step of the previous group, because the sum and
 // the division between the steps take longer than the products of a group.
 template <class T, int Width, class Index>
 inline void sweep_fused(const RowRange<T, Index>& range) {
@@ -518,7 +518,7 @@ void multiplied(const T* factor, const double* numerators, const double* denomin
 
 // One pass of coordinate descent over kTogether rows (squares.hpp): each f_k moves to its minimum. f and p are topics x
 // kTogether, so that a vector has the same topic of several rows, and no row waits for its own steps. G is topics x
-// width, inverse_k is 1 / G_kk, or 0 for a topic of zeros, whose f_k becomes 0. What the pass gains and p'f after it
+// width, inverse_k is 1 / G_kk, or 0 for a topic of zeros, whose f_k becomes 0. The gain of the pass and p'f after it
 // are written to `gain` and `value`.
 template <class T>
 void descend(T* f, const T* p, const T* G, const T* inverse, int topics, int width, T* gain, T* value) {
@@ -591,7 +591,7 @@ void transpose(const T* from, int64_t stride, int rows, int columns, T* to, int6
 }
 
 // Adds weight_i f_i f_i' of some rows to G (width x width), in tiles of four topics by some packs. Tiles left of the
-// diagonal are left out. No weights: ones.
+// diagonal are skipped. Without weights, all weights are one.
 template <class T, int Packs>
 inline void gram_tile(const T* F, const double* weights, int64_t rows, int width, int topic, int column, T* G) {
     constexpr int L = lanes<T>;

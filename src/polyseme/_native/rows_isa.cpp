@@ -1,4 +1,4 @@
-// The row functions of one instruction set. CMake compiles this file once for each of them and sets POLYSEME_ISA.
+// The row functions of one instruction set. CMake compiles this file once per instruction set and sets POLYSEME_ISA.
 #include "dirichlet_table.hpp"
 #include "rows.hpp"
 #include "special.hpp"

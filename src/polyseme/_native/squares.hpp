@@ -1,8 +1,8 @@
 // Non-negative least squares by coordinate descent, for many rows with the same Gram matrix.
 //
 // Row i minimizes f'Gf / 2 - p'f over f >= 0, where G = B'B and p = B'x. Along coordinate k the minimum is at
-// f_k + (p - G f)_k / G_kk, or at zero. kTogether rows are updated at a time, each in its own place of a vector. A row
-// that has stopped is replaced by the next one, so that its result does not depend on the rows beside it.
+// f_k + (p - G f)_k / G_kk, or at zero. kTogether rows are updated at a time, each in its own element of a vector. A
+// row that has stopped is replaced by the next one, so that its result does not depend on the rows beside it.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -16,8 +16,8 @@ namespace polyseme {
 
 struct DescentSettings {
     int topics;
-    int passes;     // at most
-    double enough;  // a row stops when a pass gains at most this share of p'f / 2, which is what f gains over zero
+    int passes;     // maximum number of passes
+    double enough;  // a row stops when a pass gains at most this share of p'f / 2, the gain of f over zero
 };
 
 // 1 / G_kk, and 0 for a topic of zeros

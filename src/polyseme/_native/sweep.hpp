@@ -7,8 +7,8 @@
 //     logs_d      = sum_w x log q
 // The pass by word is the pass by row over the transpose, and computes q again. A_d has to be read for the sum anyway,
 // and a second product with it costs less than storing r, one number per non-zero, and gathering it in the order of the
-// words. Every sum is computed by one thread, in registers and in a fixed order. So results do not depend on the number
-// of threads, no thread needs a buffer of words x width, and no memory is written in random order.
+// words. Every sum is computed by one thread, in registers and in a fixed order. Results therefore do not depend on the
+// number of threads, no thread needs a buffer of words x width, and no memory is written in random order.
 #pragma once
 #include <vector>
 
@@ -61,7 +61,7 @@ void sweep_rows(const Counts<Index, T>& counts, const T* A, const T* B, int widt
 
 // Number of tiles of documents that the pass by word processes one after the other, so that operands, which are read in
 // random order, stay in the last-level cache. Every tile reads and writes word_sums once more, so it needs enough
-// non-zeros per word to pay off. The number depends on the sizes only, so that results do not depend on the number of
+// non-zeros per word to pay off. The number depends only on the sizes, so that results do not depend on the number of
 // threads.
 template <class Index, class T>
 int64_t tile_count(const Counts<Index, T>& by_word, int width) {

@@ -21,7 +21,7 @@
 
 namespace polyseme {
 
-// Lets a loop that looks at a variable use less of the core.
+// Makes a loop that polls a variable use less of the core.
 inline void pause_briefly() {
 #if defined(__SSE2__) || defined(_M_X64)
     _mm_pause();
@@ -35,7 +35,7 @@ inline std::atomic<int64_t>& threads_started() {
 }
 
 // Number of threads for this amount of work, at most n_threads. Starting a thread takes about 15 microseconds, and a
-// thread computes a million multiply-adds in 50 to 100. The number depends on the sizes only, and results do not depend
+// thread computes a million multiply-adds in 50 to 100. The number depends only on the sizes, and results do not depend
 // on it.
 inline int threads_for(int n_threads, double multiply_adds) {
     constexpr double least_work = 1 << 20;
@@ -44,12 +44,12 @@ inline int threads_for(int n_threads, double multiply_adds) {
     return std::max(1, worthwhile < n_threads ? static_cast<int>(worthwhile) : n_threads);
 }
 
-// Pieces that several threads take in order, and what is left of them.
+// Pieces of work that several threads take in order, with the number of unfinished ones.
 class SharedPieces {
   public:
     explicit SharedPieces(int64_t pieces) : pieces_(pieces), unfinished_(pieces) {}
 
-    // Calls body(worker, piece) until no piece is left to take. After an exception, the others are only taken.
+    // Calls body(worker, piece) until no piece is left to take. After an exception, pieces are taken without a call.
     template <class Body>
     void work(int worker, Body& body) {
         const DenormalsOff denormals_off;
@@ -70,11 +70,11 @@ class SharedPieces {
 
     // Returns when every piece is finished. The first exception is thrown again.
     void wait() {
-        constexpr int looks = 2000;  // some 20 microseconds, less than waking a thread takes
+        constexpr int looks = 2000;  // about 20 microseconds, less than waking a thread takes
         for (int i = 0; i < looks && unfinished_ > 0; ++i) pause_briefly();
         std::unique_lock<std::mutex> hold(lock_);
         finished_.wait(hold, [this] { return unfinished_ == 0; });
-        const std::exception_ptr failure = std::move(failure_);  // a thread that comes late must not own what is caught
+        const std::exception_ptr failure = std::move(failure_);  // a late thread must not own the caught exception
         failure_ = nullptr;
         hold.unlock();
         if (failure) std::rethrow_exception(failure);
@@ -100,8 +100,8 @@ inline std::atomic<int>& threads_late() {
 
 // Calls body(worker, piece) for piece = 0 .. pieces - 1 on up to n_threads threads; the caller is one of them. If the
 // system refuses to start a thread (too many, or no address space for its stack), the others do all the work. The same
-// holds for a thread that does not run because other programs have the cores: the caller waits for pieces and not for
-// threads, and a thread that comes late finds no piece, does not touch `body`, and ends. The first exception is thrown
+// holds for a thread that does not run because other programs use the cores: the caller waits for pieces and not for
+// threads, and a thread that runs late finds no piece, does not touch `body`, and ends. The first exception is thrown
 // again after all pieces have been taken.
 template <class Body>
 void for_each_piece(int64_t pieces, int n_threads, Body body) {
@@ -130,7 +130,7 @@ void for_each_piece(int64_t pieces, int n_threads, Body body) {
     shared->wait();
 }
 
-// Divides rows into pieces with about the same number of non-zeros. The boundaries depend on indptr and pieces only.
+// Divides rows into pieces with about the same number of non-zeros. The boundaries depend only on indptr and pieces.
 template <class Index>
 std::vector<int64_t> cut_rows(const Index* indptr, int64_t rows, int64_t pieces) {
     std::vector<int64_t> cut(static_cast<std::size_t>(pieces + 1), rows);

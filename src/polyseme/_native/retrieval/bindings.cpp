@@ -1,4 +1,4 @@
-// Python bindings of the posting lists: how they are made, and the best documents for a query.
+// Python bindings of the posting lists: their construction, and the best documents for a query.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -87,7 +87,7 @@ std::vector<QueryList> lists_of(const In<int64_t>& indptr, const In<int32_t>& do
         require(0 <= word && word < n_words, "a word has no list");
         const int64_t start = indptr.data()[word], end = indptr.data()[word + 1];
         require(0 <= start && start <= end && end <= size, "a list is outside of its array");
-        if (start == end) continue;  // a word that does not occur is no word of the query
+        if (start == end) continue;  // a word that does not occur is ignored
         const auto weight = static_cast<float>(values.data()[i] * rarity.data()[word]);
         lists.push_back({documents.data() + start, impacts.data() + start, end - start, weight, weight * bonus});
     }

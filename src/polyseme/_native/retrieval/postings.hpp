@@ -22,8 +22,8 @@ bool count_entries(const Counts<Index, T>& counts, int64_t* sizes) {
     return true;
 }
 
-// Writes the entries of some documents to their lists, of which `ends` are the current ends, and adds up those of the
-// same word and document. The first document has the number `first`. A list must have room for all entries.
+// Writes the entries of consecutive documents, from document `first` on, to their lists. `ends` are the current ends of
+// the lists. Entries of the same word and document are added up. A list must have room for all entries.
 template <class Index, class T>
 void append_entries(const Counts<Index, T>& counts, int32_t first, const int64_t* starts, int64_t* ends,
                     int32_t* documents, float* values) {
@@ -45,8 +45,8 @@ void append_entries(const Counts<Index, T>& counts, int32_t first, const int64_t
     }
 }
 
-// Moves lists that have unused room to the left, so that each one begins where the one before ends. Returns their total
-// length; `starts` gets the new starts.
+// Moves lists to the left to remove unused room, so that each one begins where the previous one ends. Returns their
+// total length; `starts` gets the new starts.
 inline int64_t close_gaps(int64_t n_words, int64_t* starts, const int64_t* ends, int32_t* documents, float* values) {
     int64_t place = 0;
     for (int64_t word = 0; word < n_words; ++word) {
@@ -62,7 +62,7 @@ inline int64_t close_gaps(int64_t n_words, int64_t* starts, const int64_t* ends,
     return place;
 }
 
-// Computes the impacts of entries. Returns false if a document is outside of the penalties.
+// Computes the impacts of entries. Returns false if a document has no penalty.
 template <class T>
 bool compute_impacts(const int32_t* documents, const T* values, int64_t n, const double* penalties, int64_t n_docs,
                      float* impacts) {

@@ -13,7 +13,7 @@ namespace polyseme {
 
 constexpr int64_t kRange = 8192;  // documents whose scores are in the cache at the same time (32 kB); a power of two
 constexpr int64_t kBlock = 128;   // documents that are skipped or visited together
-constexpr int64_t kGroup = 16;    // the same within a block
+constexpr int64_t kGroup = 16;    // documents of a block that are skipped or visited together
 
 // The k best documents so far. New ones are collected in a buffer; whenever it is full, a partial sort leaves the best.
 class Best {
@@ -25,7 +25,7 @@ public:
 
     explicit Best(std::size_t k) : k_(k) {}
 
-    // Score that a document must exceed. Documents come in increasing order, so a tie with the worst one is no reason.
+    // Score that a document must exceed. Documents come in increasing order, so a tie with the worst is not enough.
     float threshold() const { return threshold_; }
 
     void add(float score, int32_t document) {
@@ -94,7 +94,7 @@ struct QueryList {
 };
 
 // Finds the k documents with the largest sums of weight * impact + bonus over the lists. Returns false if a list is not
-// in increasing order or has a document that does not exist: nothing outside of the arrays is read or written then.
+// in increasing order or has a document that does not exist; even then nothing outside the arrays is read or written.
 inline bool rank_lists(const std::vector<QueryList>& lists, int64_t n_docs, const uint8_t* allowed, Best& best) {
     std::vector<int64_t> places(lists.size());
     alignas(64) float scores[kRange];
@@ -138,11 +138,11 @@ inline bool rank_lists(const std::vector<QueryList>& lists, int64_t n_docs, cons
     return true;
 }
 
-// The sums of some documents, in float64.
+// Sums over the words of a query for some documents, in float64.
 struct Sums {
-    std::vector<double> scores;   // of weight * (impact + share)
-    std::vector<double> covered;  // of the weights of the words that a document contains
-    double total = 0;             // of all weights, in the same order
+    std::vector<double> scores;   // sums of weight * (impact + share)
+    std::vector<double> covered;  // sums of the weights of the words that a document contains
+    double total = 0;             // sum of all weights, in the same order
 };
 
 // Computes the sums of some documents, which are in increasing order.
@@ -195,8 +195,9 @@ struct Combined {
 
 // Returns the k best documents by the sum of a term and a latent part, best first. The latent part of a candidate is
 // `share` times the weight of the words that it does not contain times its cosine with `topics`, and decreases to the
-// part `rest` of this with the fourth power of the largest share of the query that a candidate contains. That of the
-// `others` is zero. `units` are the topics of the documents, and `topics` those of the query, both of length one.
+// part `rest` of this with the fourth power of the largest share of the query that a candidate contains. The latent
+// part of `others` is zero. `units` are the topics of the documents, and `topics` those of the query, both of length
+// one.
 inline std::vector<Combined> combine(const std::vector<QueryList>& lists, std::vector<int32_t> candidates,
                                      const std::vector<int32_t>& others, const float* units, const float* topics,
                                      int64_t n_topics, double share, double rest, std::size_t k) {

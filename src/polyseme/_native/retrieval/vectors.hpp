@@ -1,9 +1,9 @@
 // The nearest of many vectors to a query, by their products, found with a copy of the vectors in eight bits.
 //
-// A vector u is stored as scale * code, with whole numbers from -127 to 127, and the length of the rest, |u - scale *
-// code|. The product with a query differs from the exact one by at most this length times that of the query, so a vector
-// whose product plus this error is below the k-th largest product minus its error cannot be among the k best. Exact
-// products are computed for the other ones, a few of ten thousands.
+// A vector u is stored as scale * code, with integer codes from -127 to 127, and the length of the difference, |u -
+// scale * code|. The product with a query differs from the exact one by at most this length times that of the query, so
+// a vector whose product plus this error is below the k-th largest product minus its error cannot be among the k best.
+// Exact products are computed for the remaining vectors, a few of tens of thousands.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -46,7 +46,7 @@ inline void encode_vectors(const float* units, int64_t size, int64_t n, int64_t 
             for (int64_t k = 0; k < width; ++k) {
                 const float value = k < size && scale > 0 ? u[k] / scale : 0;
                 code[k] =
-                    std::fabs(value) < 127.5f ? static_cast<int8_t>(std::lrint(value)) : int8_t{0};  // not for NaN
+                    std::fabs(value) < 127.5f ? static_cast<int8_t>(std::lrint(value)) : int8_t{0};  // 0 for NaN
                 const double difference = k < size ? double{u[k]} - double{scale} * code[k] : 0;
                 rest += difference * difference;
             }
@@ -56,7 +56,7 @@ inline void encode_vectors(const float* units, int64_t size, int64_t n, int64_t 
     }
 }
 
-// Products of codes with a query of 16-bit numbers. Sums of whole numbers are the same for any instruction set.
+// Products of codes with a query of 16-bit numbers. Sums of integers are the same for any instruction set.
 #if defined(__GNUC__)
 __attribute__((always_inline))
 #endif

@@ -27,7 +27,7 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
 
-// The largest number plus one. Negative numbers are ignored.
+// Returns the largest number plus one. Negative numbers are ignored.
 std::size_t past_largest(const In<int32_t>& numbers) {
     int64_t past = 0;
     for (std::size_t i = 0; i < numbers.shape(0); ++i) past = std::max<int64_t>(past, int64_t{numbers.data()[i]} + 1);
@@ -107,7 +107,7 @@ nb::list strings_of(const std::vector<std::string_view>& words) {
 }
 
 // A counter with the table of characters, which belongs to Python and must outlive the counter. `numbers` is an upper
-// limit of the numbers of words; it is 0 until `words` has numbered them.
+// limit for the numbers of words; it is 0 until `words` has numbered them.
 struct BoundCounter {
     In<uint32_t> characters;
     std::vector<uint32_t> peculiar;

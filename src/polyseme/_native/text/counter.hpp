@@ -214,7 +214,7 @@ class Counter {
         std::size_t first_count = 0;  // first count of the document in its piece
     };
 
-    // Some documents: number << 32 | count of each word, and the number of different words of each document.
+    // Some documents: number << 32 | count of each word, and the number of distinct words of each document.
     struct Piece {
         int worker = 0;
         std::vector<uint64_t> counts;

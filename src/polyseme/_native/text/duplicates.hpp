@@ -67,7 +67,7 @@ struct Sketch {
         sorted = true;
     }
 
-    // Most texts are compared with no other, so that their hashes are sorted only if there are too many of them.
+    // Most texts are not compared with any other, so hashes are sorted only if there are too many of them.
     void limit(std::size_t most) {
         sorted = false;
         if (hashes.size() > most) sort();
@@ -95,7 +95,7 @@ class NearDuplicates {
   public:
     static constexpr int64_t none = -1;
 
-    // Sketches are stored in the file `path`, which no one else may use. `least` is the similarity of near-duplicates.
+    // Sketches are stored in the file `path`, which nothing else may use. `least` is the similarity of near-duplicates.
     NearDuplicates(const uint32_t* characters, std::size_t words, double least, const std::string& path)
         : shingles_(characters, words), least_(least), slots_(1024) {
         file_.open(path, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
@@ -104,8 +104,8 @@ class NearDuplicates {
 
     int64_t compared() const { return compared_; }
 
-    // Adds a text. Returns the number of the text that it is a near-duplicate of, or none. That text is the most
-    // similar one of those that are no near-duplicates themselves; of equally similar ones, the first.
+    // Adds a text. Returns the index of the text that it is a near-duplicate of, or none: the most similar of the texts
+    // that are not near-duplicates themselves, and the first of equally similar ones.
     int64_t add(const Text& text) {
         shingles_.of(text, sketch_.hashes);
         sketch_.limit(most_hashes);
@@ -119,7 +119,7 @@ class NearDuplicates {
         return found;
     }
 
-    // Adds texts that are not known, and are compared with no other.
+    // Adds texts that are not known, and are not compared with any other.
     void skip(int64_t n) { n_texts_ += n; }
 
     void close() { file_.close(); }
@@ -131,7 +131,7 @@ class NearDuplicates {
     static constexpr uint32_t nothing = std::numeric_limits<uint32_t>::max();
     using Keys = std::array<uint32_t, n_bands>;
 
-    // A text that is no near-duplicate.
+    // A text that is not a near-duplicate.
     struct Stored {
         int64_t text;
         uint64_t start;  // of its sketch in the file
@@ -165,7 +165,7 @@ class NearDuplicates {
     }
 
     // The slot of a key, or the empty slot where it belongs. The seed of the process makes it impossible to choose
-    // texts whose keys all have the same slot; it does not change what is found.
+    // texts whose keys all have the same slot; it does not change the results.
     Slot& slot_of(uint32_t key) {
         std::size_t place = static_cast<std::size_t>(mix_bits(key ^ seed_));
         for (;; ++place) {
@@ -213,7 +213,7 @@ class NearDuplicates {
     void store(const Keys& keys) {
         if (stored_.size() >= nothing) throw std::length_error("there are too many texts to find near-duplicates");
         Stored added{n_texts_, end_, static_cast<uint32_t>(sketch_.hashes.size()), sketch_.whole, {}};
-        if (moved_) file_.seekp(static_cast<std::streamoff>(end_));  // which empties the buffer
+        if (moved_) file_.seekp(static_cast<std::streamoff>(end_));  // seekp flushes the buffer
         moved_ = false;
         file_.write(reinterpret_cast<const char*>(sketch_.hashes.data()), bytes_of(sketch_));
         check_file();

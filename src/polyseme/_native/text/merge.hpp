@@ -12,7 +12,7 @@
 namespace polyseme::text {
 
 struct MergedWords {
-    std::vector<std::string_view> words;  // all different, sorted by bytes, which in UTF-8 is the order of code points
+    std::vector<std::string_view> words;  // all distinct, sorted by bytes, which in UTF-8 is the order of code points
     std::vector<std::vector<int32_t>> new_number;  // of the words of each table
 };
 

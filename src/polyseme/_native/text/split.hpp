@@ -40,8 +40,8 @@ int64_t split_grams(const Character* text, int64_t i, int64_t n, const uint32_t*
     return i;
 }
 
-// Calls sink.word(bytes, n) for each word. A few bytes after the word are readable, and all are valid during the call
-// only. Calls sink.barrier() where a phrase ends: between words that are separated by more than spaces.
+// Calls sink.word(bytes, n) for each word. A few bytes after the word are readable, and all are valid only during the
+// call. Calls sink.barrier() where a phrase ends: between words that are separated by more than spaces.
 template <class Character, class Sink>
 void split_words(const Character* text, int64_t n, const uint32_t* table, int64_t min_length, Buffer& buffer,
                  Sink& sink) {
