@@ -160,5 +160,5 @@ def test_newsgroups_come_from_scikit_learn(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", offline)
-    with pytest.raises(InputError, match="connect to the network, once"):
+    with pytest.raises(InputError, match="connect to the network and try again"):
         newsgroups()

@@ -30,9 +30,9 @@ _MODULES = {
     "load": "estimators.base",
     "open_run": "runs.run",
 }
-"""Public names that are imported when they are first used, beside the estimators, and their modules."""
-_OWN = (*_MODULES, "InputError", "MissingExtraError", "ModelFileError", "ShardError", "UnsupportedError")
-"""Public names beside the estimators."""
+"""Public names that are imported when they are first used, besides the estimators, and their modules."""
+_OTHER_NAMES = (*_MODULES, "InputError", "MissingExtraError", "ModelFileError", "ShardError", "UnsupportedError")
+"""Public names besides the estimators."""
 
 
 def __getattr__(name: str) -> Any:
@@ -46,7 +46,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     estimators = import_module("polyseme.estimators")
     if name == "__all__":
-        return sorted([*estimators.__all__, *_OWN])
+        return sorted([*estimators.__all__, *_OTHER_NAMES])
     if name not in estimators.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = getattr(estimators, name)

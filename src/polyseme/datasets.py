@@ -90,7 +90,7 @@ def docstrings(
     packages : sequence of str or str, default=("numpy", "scipy", "sklearn")
         Names of top-level packages or modules, which are located but not imported.
     standard_library : bool, default=True
-        Whether to read the standard library of Python too, with the label "python".
+        Whether to also read the standard library of Python, with the label "python".
     min_words : int, default=20
         Shorter docstrings are not included. Words are separated by white space.
     progress : callable, default=None
@@ -112,16 +112,16 @@ def docstrings(
     labels: list[str] = []
     seen: set[str] = set()
     for label, files in files_by_label.items():
-        found: list[tuple[str, str]] = []
+        titled_texts: list[tuple[str, str]] = []
         for file in files:
             try:
-                found.extend(_docstrings_of(file))
+                titled_texts.extend(_docstrings_of(file))
             except _UNREADABLE:
                 skipped += 1
             done += 1
             if progress is not None:
                 progress(done, total)
-        for title, text in sorted(found):
+        for title, text in sorted(titled_texts):
             if text not in seen and len(text.split()) >= min_words:
                 seen.add(text)
                 texts.append(text)
@@ -138,7 +138,7 @@ def newsgroups(subset: str = "all", *, remove: Sequence[str] = ()) -> TextCorpus
     Parameters
     ----------
     subset : {"all", "train", "test"}, default="all"
-        Which documents; training and test documents are split by date.
+        Which documents to return; training and test documents are split by date.
     remove : sequence of str, default=()
         Parts of the documents to remove: any of "headers", "footers" and "quotes".
 
@@ -152,7 +152,9 @@ def newsgroups(subset: str = "all", *, remove: Sequence[str] = ()) -> TextCorpus
     try:
         bunch = fetch_20newsgroups(subset=subset, remove=tuple(remove), shuffle=False)
     except OSError as error:
-        raise InputError(f"20 Newsgroups could not be downloaded ({error}): connect to the network, once.") from error
+        raise InputError(
+            f"20 Newsgroups could not be downloaded ({error}): connect to the network and try again."
+        ) from error
     return TextCorpus(
         texts=list(bunch.data),
         titles=["/".join(PurePath(name).parts[-2:]) for name in bunch.filenames],
@@ -217,7 +219,7 @@ def _docstrings_of(file: _SourceFile) -> Iterable[tuple[str, str]]:
 
 
 def _documentable(tree: ast.Module, module: str) -> Iterator[tuple[str, _Documented]]:
-    """Yield each module, class and function with its qualified name; by a stack, because branches can nest deeply."""
+    """Yield each module, class and function with its qualified name. No recursion, because branches can nest deeply."""
     stack: list[tuple[str, ast.AST]] = [(module, tree)]
     while stack:
         scope, node = stack.pop()
@@ -327,7 +329,7 @@ class SyntheticCorpus:
             yield start, self._draw(start // _BLOCK_DOCUMENTS).first(self.n_documents - start)
 
     def _draw(self, block: int) -> _Drawn:
-        """Draw a whole block whatever the number of documents, so that a longer corpus begins like a shorter one."""
+        """Draw a block, always a complete one, so that a longer corpus begins like a shorter one."""
         random = np.random.default_rng([self.seed, 1, block])
         theta, lengths = _MODELS[self.model](random, self.topic_word.shape[0], self.alpha, self.length)
         documents, tokens = draw_tokens(random, lengths, theta, self.topic_word)

@@ -10,7 +10,7 @@ class UnsupportedError(InputError):
 
 
 class ModelFileError(Exception):
-    """Model file that is damaged, of another program, or of a newer version."""
+    """Model file that is damaged, or was written by another program or a newer version."""
 
 
 class ShardError(Exception):

@@ -45,7 +45,7 @@ _HISTORY_LABELS = (
     ("objective", "objective"),
 )
 _MIN_GAP, _MAX_MOVES = 0.15, 50
-"""Smallest distance of two topics as a share of the figure, and iterations that move them."""
+"""Smallest distance between two topics, as a share of the figure, and the number of iterations that move them apart."""
 _LINE = 0.28
 """Inches per leaf."""
 
@@ -69,7 +69,7 @@ def plot_topics(
     vocabulary : sequence of str, default=None
         The word of each column. None: the names that the model knows.
     topics : sequence of int, default=None
-        Numbers of the topics to plot, in this order. None: at most 24 topics of largest weight.
+        Numbers of the topics to plot, in this order. None: the topics with the largest weights, at most 24.
     n_words : int, default=8
         Number of words per topic.
     columns : int, default=4
@@ -158,10 +158,10 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
         The axes.
     """
     history: Mapping[str, Any] = getattr(model, "history_", {})
-    found = [(name, label) for name, label in _HISTORY_LABELS if name in history]
-    if not found:
+    recorded = [(name, label) for name, label in _HISTORY_LABELS if name in history]
+    if not recorded:
         raise InputError(f"{type(model).__name__} has no history_ to plot: give a fitted topic model.")
-    name, label = found[0]
+    name, label = recorded[0]
     ax = _pyplot().subplots()[1] if ax is None else ax
     ax.plot(history["iteration"], history[name])
     ax.set_xlabel("iteration")
@@ -172,9 +172,9 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
 def plot_selection(selection: Selection, ax: Any = None) -> Any:
     """Plot held-out perplexity and the agreement of fits against the number of topics, with the chosen numbers.
 
-    The left axis is for prediction: bars show one standard error of the difference to the best number, and a dotted
-    line the perplexity of the unigram. The right axis, if the number to read was chosen, is for the agreement of fits
-    about the topics of documents, with one standard error.
+    The left axis is for prediction: bars show one standard error of the difference from the best number, and a dotted
+    line shows the perplexity of the unigram. The right axis, if the number to read was chosen, is for the agreement of
+    fits about the topics of documents, with one standard error.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
     errors = np.array([row.behind_error for row in rows]) * perplexities
     ax.errorbar(
         numbers, perplexities, yerr=errors, marker="o", markersize=4, linewidth=1, capsize=3, color="tab:blue",
-        label="held-out perplexity (left; bars: one standard\nerror of the difference to the best number)",
+        label="held-out perplexity (left; bars: one standard\nerror of the difference from the best number)",
     )  # fmt: skip
     ax.axhline(selection.unigram_perplexity, color="gray", linestyle=":", label="without topics (unigram)")
     chosen = selection.chosen_to_predict
@@ -247,7 +247,7 @@ def _mark(ax: Any, x: float, y: float, label: str, color: str) -> None:
 def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any = None) -> Any:
     """Plot the tree of a fitted HierarchicalPLSA, with the root on the left.
 
-    The areas of the circles grow with the share of all tokens that the nodes produce.
+    The areas of the circles grow with the share of all tokens that come from the nodes.
 
     Parameters
     ----------
@@ -300,8 +300,8 @@ def plot_topic_graph(
 ) -> Any:
     """Plot the correlations of a fitted CorrelatedTopicModel as a graph.
 
-    Blue lines join topics with a positive correlation, dashed red lines those with a negative one; the width is the
-    strength. Correlated topics are near each other (classical scaling of 1 - correlation). The areas of the circles
+    Blue lines join topics with a positive correlation, dashed red lines join topics with a negative one; the width is
+    the strength. Correlated topics are near each other (classical scaling of 1 - correlation). The areas of the circles
     grow with P(z).
 
     Parameters
@@ -445,7 +445,7 @@ def _ticks(numbers: list[int], chosen: list[int]) -> list[int]:
 
 
 def _tree_places(tree: Any) -> dict[int, tuple[float, float]]:
-    """Return the places of the nodes: leaves from top to bottom, every other node in the middle of its children."""
+    """Return the positions of the nodes: leaves from top to bottom, every other node in the middle of its children."""
     places: dict[int, tuple[float, float]] = {}
     for number, (node, level) in enumerate(
         (node, level) for node, level in tree.depth_first() if not tree.children[node]
@@ -464,7 +464,7 @@ def _tree_axes(tree: Any) -> Any:
 
 
 def _graph_places(correlations: Floats) -> Floats:
-    """Return two coordinates per topic: correlated topics are near, and circles are moved until they do not overlap."""
+    """Return two coordinates per topic: correlated topics are near each other, and circles are moved apart."""
     places = classical_scaling(np.sqrt(np.maximum(1 - correlations, 0)))
     min_gap = _MIN_GAP * max(float(np.ptp(places, axis=0).max()), 1e-9)
     for _ in range(_MAX_MOVES):

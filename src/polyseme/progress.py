@@ -1,4 +1,4 @@
-"""What long calls show while they run: a fit a bar or lines on standard error, a run its stages and notes.
+"""What long calls show while they run: a bar or lines on standard error for a fit, stages and notes for a run.
 
 Control characters in file names and texts are printed in escaped form (\\x1b), so that a document cannot control the
 terminal. rich is imported only to show a bar, because a fit does not need it.
@@ -34,7 +34,7 @@ _LINE_EVERY = 10
 """Iterations between two lines."""
 
 _bar = threading.Lock()
-"""Lock of the fit that shows a bar, because a terminal can show only one."""
+"""Lock of the fit that shows a bar, because a terminal can show only one bar."""
 
 
 class Reporter(Protocol):
@@ -59,7 +59,7 @@ class SilentReporter:
 
 
 class TerminalReporter:
-    """Shows the progress of a long call as bars, and its notes as lines.
+    """Reporter that shows the progress of a long call as bars, and its notes as lines.
 
     console : a console of rich.
     translate : function that is applied to each note, such as one that replaces arguments by options.
@@ -82,14 +82,14 @@ def pluralize(number: int, noun: str) -> str:
 
 
 def visible(text: str, *, one_line: bool = False) -> str:
-    r"""Return the text with control characters as \x1b or \u202e; with `one_line`, escape line feeds and tabs, too."""
+    r"""Return the text with control characters as \x1b or \u202e; with `one_line`, also escape line feeds and tabs."""
     text = UNSAFE.sub(escape_character, text)
     return text.replace("\n", "\\n").replace("\t", "\\t") if one_line else text
 
 
-def escape_character(found: re.Match[str]) -> str:
-    """Return the escaped form of a character that UNSAFE has found."""
-    code = ord(found.group())
+def escape_character(match: re.Match[str]) -> str:
+    """Return the escaped form of a character that UNSAFE matches."""
+    code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

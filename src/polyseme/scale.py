@@ -1,4 +1,4 @@
-"""Corpora larger than memory, and fits on a cluster: shards on disk, for estimators in place of an array."""
+"""Corpora larger than memory, and fits on a cluster: shards on disk, which estimators take in place of an array."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def word_names(name: str, vocabulary: Any, size: int) -> Array:
     if hasattr(vocabulary, "get_feature_names_out"):
         vocabulary = vocabulary.get_feature_names_out()
     if isinstance(vocabulary, str) or len(vocabulary) != size:
-        found = repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
-        raise InputError(f"{name} must have one name for each of the {size} words, got {found}.")
+        given = repr(vocabulary) if isinstance(vocabulary, str) else str(len(vocabulary))
+        raise InputError(f"{name} must have one name for each of the {size} words, got {given}.")
     return np.array([str(word) for word in vocabulary], dtype=object)
 
 

@@ -321,9 +321,9 @@ def test_rare_pairs_are_not_joined():
     ("parameters", "message"),
     [
         ({"language": "klingon"}, "language must be 'auto', None or one of 'arabic'"),
-        ({"language": "english", "analyzer": "char"}, "language and phrases are for words: leave analyzer='word'"),
+        ({"language": "english", "analyzer": "char"}, "language and phrases are for words: keep analyzer='word'"),
         ({"phrases": True, "analyzer": str.split}, "language and phrases are for words"),
-        ({"language": "english", "token_pattern": r"\w+"}, "A language has its own words"),
+        ({"language": "english", "token_pattern": r"\w+"}, "A language has its own rules for words"),
         ({"language": "english", "vocabulary": ["a"], "phrases": True}, "a given vocabulary is for single words"),
         ({"phrases": 1.5}, "phrases"),
         ({"language": 3}, "language"),

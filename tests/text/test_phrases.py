@@ -114,5 +114,5 @@ def test_a_long_text_without_spaces_takes_linear_time() -> None:
 
 def test_only_words_have_phrases() -> None:
     vectorizer = Vectorizer(analyzer="char").fit(["abc"])
-    with pytest.raises(UnsupportedError, match="Phrases are of words"):
+    with pytest.raises(UnsupportedError, match="Phrases consist of words"):
         vectorizer.find_phrases(["abc"])

@@ -89,7 +89,7 @@ def test_json_restores_the_settings():
 def test_a_vocabulary_or_characters_cannot_be_combined_with_exclusions(settings):
     with pytest.raises(InputError, match="change the vocabulary"):
         Vectorizer(vocabulary=["game"], **settings).fit(TEXTS)
-    with pytest.raises(UnsupportedError, match="leave analyzer='word'"):
+    with pytest.raises(UnsupportedError, match="keep analyzer='word'"):
         Vectorizer(analyzer="char", **settings).fit(TEXTS)
 
 

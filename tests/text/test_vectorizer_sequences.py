@@ -73,5 +73,5 @@ def test_sequences_are_those_of_the_analyzer():
 
 @pytest.mark.parametrize("options", [{"ngram_range": (1, 2)}, {"analyzer": "char"}, {"analyzer": str.split}])
 def test_only_single_words_have_sequences(options):
-    with pytest.raises(UnsupportedError, match="Sequences are of single words"):
+    with pytest.raises(UnsupportedError, match="Sequences consist of single words"):
         Vectorizer(**options).fit(TEXTS).sequences(TEXTS)

@@ -1,11 +1,12 @@
 """Near-duplicates among texts, found while the texts are read, in linear time.
 
-A text is the set of its shingles, the sequences of SHINGLE_WORDS adjacent words in lower case. Two texts are
-near-duplicates if the Jaccard similarity of their sets, |A ∩ B| / |A ∪ B|, is at least MIN_SIMILARITY; equal texts are
-a case of it. Each text is compared with a limited number of texts before it, those that share a band of MinHash values
-with it (Broder, 1997). Pairs of similarity 0.85 share one with probability 0.997, those of 0.95 with 0.99999. The
-similarity of the pair is then computed from the shingles themselves; of a text with more than 1,024 shingles a random
-sample of these is used. The memory is about 130 bytes for each text. The shingles are in a temporary file.
+A text is represented by the set of its shingles, the sequences of SHINGLE_WORDS adjacent words in lower case. Two texts
+are near-duplicates if the Jaccard similarity of their sets, |A ∩ B| / |A ∪ B|, is at least MIN_SIMILARITY; this
+includes equal texts. Each text is compared with a limited number of earlier texts, those that share a band of MinHash
+values with it (Broder, 1997). A pair of similarity 0.85 shares a band with probability 0.997, a pair of similarity 0.95
+with probability 0.99999. The similarity of the pair is then computed from the shingles themselves, or from a random
+sample of them if a text has more than 1,024 shingles. The memory is about 130 bytes for each text. The shingles are
+stored in a temporary file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MIN_SIMILARITY = 0.85
 class NearDuplicates:
     """Finder of near-duplicates among texts that are added one by one.
 
-    path : temporary file of the shingles, which `close` removes; None: one in the folder of the system for these.
+    path : temporary file of the shingles, which `close` removes; None: a file in the temporary folder of the system.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -44,16 +45,16 @@ class NearDuplicates:
             raise OSError(f"{path}: {error}") from None
 
     def add(self, text: str) -> int | None:
-        """Add a text; return the number of the text that it is a near-duplicate of, or None.
+        """Add a text; return the number of the text of which it is a near-duplicate, or None.
 
-        Texts are numbered from 0 in the order in which they are added. The text that is returned is no near-duplicate
-        of another one. A text without words is no near-duplicate.
+        Texts are numbered from 0 in the order in which they are added. The returned text is not a near-duplicate of
+        another text. A text without words is never a near-duplicate.
         """
         try:
-            found: int = self._compiled.add(text)
+            first: int = self._compiled.add(text)
         except RuntimeError as error:
             raise OSError(f"{self._path}: {error}") from None
-        return None if found < 0 else found
+        return None if first < 0 else first
 
     def skip(self, n_texts: int) -> None:
         """Add texts whose content is not known. No other text is a near-duplicate of them."""
@@ -78,7 +79,7 @@ class NearDuplicates:
 
 
 def n_distinct(duplicates: Mapping[str, Any]) -> int:
-    """Return the number of documents that are no near-duplicates of others."""
+    """Return the number of documents that are not near-duplicates of others."""
     return int(duplicates["documents"] - duplicates["found"])
 
 
@@ -86,8 +87,8 @@ def check_distinct(duplicates: Mapping[str, Any]) -> None:
     """Raise InputError if all documents are near-duplicates of the first one."""
     if duplicates["documents"] > 1 and n_distinct(duplicates) == 1:
         raise InputError(
-            f"All {duplicates['documents']:,} documents are near-duplicates of the first one, so there is nothing to "
-            "tell apart: give other documents."
+            f"All {duplicates['documents']:,} documents are near-duplicates of the first one, so topics cannot tell "
+            "them apart: give other documents."
         )
 
 

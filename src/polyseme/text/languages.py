@@ -1,11 +1,12 @@
 """Languages of `Vectorizer`: characters of words, stop words, stemmers, language detection and phrases.
 
-Phrases are neighbors that occur together much more often than by chance. The measure is the normalized pointwise mutual
-information (Bouma 2009), from -1 over 0 (independent) to 1 (always together):
+Phrases are adjacent words that occur together much more often than by chance. The measure is the normalized pointwise
+mutual information (Bouma 2009) from -1 to 1, which is 0 for independent words and 1 for words that always occur
+together:
 
     NPMI(a, b) = log(P(a b) / (P(a) P(b))) / -log P(a b)
 
-with probabilities per word of the corpus. There are two rounds: phrases of the first round are joined to one word, so
+with probabilities per word of the corpus. There are two rounds: phrases of the first round are joined into one word, so
 that the second round finds phrases of up to four words.
 
 References
@@ -49,7 +50,7 @@ _MIN_PHRASE_COUNT = 10
 _N_PHRASE_ROUNDS = 2
 PHRASE_SEPARATOR = "_"
 
-# Characters that are written without spaces between words, and are counted by pairs of neighbors.
+# Characters that are written without spaces between words, and are counted in pairs of neighbors.
 _HAN_AND_KANA = (
     (0x3005, 0x3008),  # iteration marks
     (0x3040, 0x3200),  # kana, bopomofo
@@ -74,7 +75,7 @@ _STEMMED = {
 _JOINERS = {"english": "'", "dutch": "'", "catalan": "\u00b7", "yiddish": "\u05f3\u05f4"}
 
 _STOP_WORD_LISTS = {"dutch_porter": "dutch", "porter": "english"}
-"""Languages that use the list of stop words of another one."""
+"""Languages that use the list of stop words of another language."""
 
 _UNITS = {"word": WORDS, "char": CHARACTERS, "char_wb": PADDED_CHARACTERS}
 
@@ -103,7 +104,7 @@ class Language:
     joiners: str = ""
     """Characters that may be inside a word, as in "don't" and Catalan "col·legi"."""
     pairs: tuple[tuple[int, int], ...] = _HAN_AND_KANA
-    """Ranges of code points that are counted by pairs of neighbors."""
+    """Ranges of code points that are counted in pairs of neighbors."""
 
     def characters(self, lowercase: bool) -> Characters:
         """Return the table of characters that finds the words."""
@@ -112,7 +113,8 @@ class Language:
     def normalize(self, text: str, lowercase: bool = True) -> str:
         """Return the text in Unicode's form NFKC: composed accents, plain letters for ligatures and full width.
 
-        For Turkish, the letters I and İ are lowered here, because `str.lower` does not know the dotless i.
+        For Turkish, the letters I and İ are converted to lower case here, because `str.lower` does not know the
+        dotless i.
         """
         if self.code == "tr" and lowercase:
             text = text.replace("I", "ı").replace("İ", "i")
@@ -126,7 +128,7 @@ class Language:
 
     @property
     def stop_words(self) -> frozenset[str]:
-        """Function words of the language, from polyseme's own lists; empty if there is no list."""
+        """Function words of the language, from the lists of polyseme; empty if there is no list."""
         return _read_stop_words(_STOP_WORD_LISTS.get(self.name, self.name))
 
 
@@ -225,7 +227,7 @@ def language_token_rules(vectorizer: Any, language: Language) -> TokenRules:
 def accepts_any_type(vectorizer: Any) -> bool:
     """Return whether a function of the user gets each document first, so that documents need not be strings.
 
-    With a language they must be, because its normalization comes before any function of the user.
+    With a language they must be strings, because its normalization comes before any function of the user.
     """
     if vectorizer.language is not None:
         return False
@@ -253,7 +255,7 @@ def stem_words(forms: Sequence[str], language: Language) -> list[str]:
 
 
 class StemNames(NamedTuple):
-    """The names that stems are shown by."""
+    """The names by which stems are shown."""
 
     names: list[str]
     """Names of all stems, sorted."""
@@ -264,7 +266,7 @@ class StemNames(NamedTuple):
 
 
 def name_stems(forms: Sequence[str], tokens: Integers, stems: Sequence[str]) -> StemNames:
-    """Name each stem by its most frequent form; among equally frequent forms by the shorter, then the first one.
+    """Name each stem after its most frequent form; among equally frequent forms, after the shortest, then the first.
 
     `forms` must be sorted; `tokens` says how often each of them occurs, and `stems` are their stems.
     """
@@ -338,7 +340,7 @@ class StemTotals:
 
 
 def npmi(joint: Integers, first: Integers, second: Integers, n_tokens: int) -> Floats:
-    """Return the NPMI of pairs that occur `joint` times; 1 if the corpus has nothing else."""
+    """Return the NPMI of pairs that occur `joint` times; 1 if the corpus contains nothing else."""
     p_joint = joint / n_tokens
     pmi = np.log(p_joint) - np.log(first / n_tokens) - np.log(second / n_tokens)
     self_information = -np.log(p_joint)
@@ -358,8 +360,8 @@ def find_phrases(sequences: WordSequences, names: list[str], threshold: float) -
         pairs = pairs[(pairs[:, :2] >= first_new).any(axis=1)]  # pairs of old words were tested in the round before
         first_new = len(names)
         scores = npmi(pairs[:, 2], tokens[pairs[:, 0]], tokens[pairs[:, 1]], int(tokens.sum()))
-        found = ((names[a], names[b]) for a, b in pairs[scores >= threshold, :2])
-        rounds.append([pair for pair in found if all(pair)])  # an empty token cannot be part of a phrase
+        phrases = ((names[a], names[b]) for a, b in pairs[scores >= threshold, :2])
+        rounds.append([pair for pair in phrases if all(pair)])  # an empty token cannot be part of a phrase
         names = join_phrases(sequences, names, rounds[-1])
     return names, rounds
 
@@ -400,7 +402,7 @@ def _languages_by_stop_word() -> dict[str, tuple[str, ...]]:
 
 
 def _preprocessor(vectorizer: Any) -> Callable[[str], str] | None:
-    """Return scikit-learn's preprocessor, or None if it would only lower the text."""
+    """Return scikit-learn's preprocessor, or None if it would only convert the text to lower case."""
     if vectorizer.preprocessor is None and not vectorizer.strip_accents:
         return None
     return vectorizer.build_preprocessor()

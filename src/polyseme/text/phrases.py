@@ -1,14 +1,14 @@
 """Phrases of a corpus as they are written, for the names of topics.
 
-Candidates are two or three different words beside each other, without punctuation between them. They begin and end with
-a word of the vocabulary; stop words may only be inside. Forms of one stem are one word, and a phrase is written as it
-is most often written in the texts. E-mail addresses and URLs are no words. A phrase must
+Candidates are two or three different adjacent words, without punctuation between them. They begin and end with a word
+of the vocabulary; stop words may only be inside. Forms of one stem are one word, and a phrase is written as it is most
+often written in the texts. E-mail addresses and URLs are not words. A phrase must
 
 - occur often enough, in several documents (`least_occurrences`);
-- have an NPMI of at least MIN_NPMI; that of three words is the smaller one of its two divisions into two parts;
-- have different words around it: at least MIN_CONTEXTS of its occurrences have a context (the word before and the word
-  after) of their own. A signature or a heading has the same context everywhere;
-- not be a part of one longer phrase in MAX_FRAGMENT of its occurrences, as "Salt Lake" is one of "Salt Lake City".
+- have an NPMI of at least MIN_NPMI; for three words, this is the smaller NPMI of the two divisions into two parts;
+- have different words around it: the number of its distinct contexts (the word before and the word after) is at least
+  MIN_CONTEXTS of the number of its occurrences. A signature or a heading has the same context everywhere;
+- not be part of one longer phrase in MAX_FRAGMENT of its occurrences, as "Salt Lake" is part of "Salt Lake City".
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MIN_NPMI = 0.25
 MIN_CONTEXTS = 0.3
 MAX_FRAGMENT = 0.7
 _CONTEXTS = 200
-"""Occurrences of a phrase whose contexts are compared: of very many, most have a context that was there before."""
+"""Largest number of occurrences of a phrase whose contexts are compared; those of more occurrences mostly repeat."""
 _BREAKS = re.compile(r"[\w.+%-]{1,64}@\S+|\bhttps?://\S+|\n[ \t\r]*\n|\b(\w{1,64}(?:\.\w{1,64})+)")
-"""What no phrase extends across: e-mail addresses, URLs, the ends of paragraphs, and names with dots such as those of
-hosts and modules, whose parts are words. The limits make the search linear in the length of a text."""
+"""Text across which no phrase extends: e-mail addresses, URLs, the ends of paragraphs, and names with dots such as
+those of hosts and modules, whose parts are words. The limits make the search linear in the length of a text."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def no_phrases(n_words: int) -> Phrases:
 
 
 def least_occurrences(n_documents: int) -> tuple[int, int]:
-    """Return how often a phrase must occur, and in how many documents: 8 in 5, fewer in less than 900 documents."""
+    """Return how often a phrase must occur, and in how many documents: 8 and 5, less for fewer than 900 documents."""
     documents = min(5, max(2, int(np.sqrt(n_documents) / 6)))
     return round(1.6 * documents), documents
 
@@ -87,7 +87,7 @@ def find_topic_phrases(rules: WordRules, texts: Iterable[str], excluded: frozens
 
 
 class _Tokens:
-    """The words of documents in their order, with upper and lower case, and what is known of each."""
+    """The words of documents in order, with upper and lower case, and the properties of each word."""
 
     def __init__(self, rules: WordRules, sequences: WordSequences, excluded: frozenset[str]) -> None:
         language = rules.language or OTHER
@@ -139,7 +139,7 @@ class _Tokens:
 
     @property
     def starts_sentence(self) -> Mask:
-        """Whether nothing that a phrase could contain is before a word."""
+        """Whether no phrase can contain a word and the one before it, as at the start of a sentence."""
         starts = np.ones(len(self.joined), dtype=bool)
         starts[1:] = ~self.joined[:-1]
         return starts
@@ -167,7 +167,7 @@ class _Candidates:
         frequent = (totals[tokens.key] >= least) & tokens.allowed
         key, width = tokens.key.astype(np.int64), np.int64(tokens.n_keys)
         places = np.flatnonzero(tokens.joined[:-1] & frequent[:-1] & frequent[1:] & (key[:-1] != key[1:]))
-        pair = np.full(len(key), -1, dtype=np.int64)  # that begins at each position, if it is frequent enough
+        pair = np.full(len(key), -1, dtype=np.int64)  # the frequent pair that begins at each position
         pair[places], pair_counts, _ = _numbered(key[places] * width + key[places + 1], places, least)
         at = np.flatnonzero((pair[:-1] >= 0) & tokens.is_end[:-1] & tokens.is_end[1:])
         twos, counts, first = _numbered(pair[at], at, least)
@@ -212,7 +212,7 @@ class _Candidates:
         return np.diff(self.documents().indptr)
 
     def distinct_contexts(self) -> Array:
-        """Return the share of the occurrences of each candidate that have a context of their own."""
+        """Return the number of distinct contexts of each candidate, as a share of its occurrences."""
         counts, starts = self.counts, np.searchsorted(self.phrase, np.arange(len(self)))
         rank, of = np.arange(len(self.phrase)) - starts[self.phrase], counts[self.phrase]
         sampled = np.flatnonzero((of <= _CONTEXTS) | (rank * _CONTEXTS // of != (rank - 1) * _CONTEXTS // of))
@@ -248,9 +248,9 @@ class _Candidates:
     def names(self, written: Mapping[str, str]) -> list[str]:
         """Return each candidate as it is written most often; `written` has the words that usually have capitals.
 
-        At the start of a sentence a word has a capital for no other reason, so these occurrences count only if there
-        are hardly any others. A capital at the start of a phrase is kept only if the first word is written so elsewhere
-        or another one has a capital, too.
+        At the start of a sentence every word has a capital, so these occurrences count only if there are hardly any
+        others. A capital at the start of a phrase is kept only if the first word usually has one or another word of the
+        phrase has one.
         """
         form, forms, names = self.tokens.form, self.tokens.forms, [""] * len(self)
         third = np.where(self.length == 3, form[np.minimum(self.first + 2, len(form) - 1)], -1)
@@ -265,15 +265,15 @@ class _Candidates:
         return names
 
 
-def _broken(found: re.Match[str]) -> str:
+def _broken(match: re.Match[str]) -> str:
     """Return the replacement of a match of _BREAKS."""
-    return f"\n.\n{found[1]}\n.\n" if found[1] else "\n.\n"
+    return f"\n.\n{match[1]}\n.\n" if match[1] else "\n.\n"
 
 
 def _numbered(keys: Integers, places: Integers, least: int) -> tuple[Integers, Integers, Integers]:
     """Number the keys that occur at least `least` times.
 
-    Returns the number of each key (-1 for rare ones), how often each number occurs, and its first place.
+    Returns the number of each key (-1 for rare keys), how often each number occurs, and its first position.
     """
     _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     kept = counts >= least
@@ -295,13 +295,13 @@ def _distinct_rows(*columns: Array, weights: Array | None = None) -> list[Array]
 
 def _binary(matrix: Any) -> Any:
     """Return a CSR array with ones where the matrix is not zero."""
-    found = sp.csr_array(matrix)
-    found.sum_duplicates()
-    return sp.csr_array((np.ones(len(found.data), dtype=np.float32), found.indices, found.indptr), found.shape)
+    csr = sp.csr_array(matrix)
+    csr.sum_duplicates()
+    return sp.csr_array((np.ones(len(csr.data), dtype=np.float32), csr.indices, csr.indptr), csr.shape)
 
 
 def _words_with_capitals(tokens: _Tokens) -> dict[str, str]:
-    """Return how words are written, by their lower case, if they usually have capitals inside of sentences."""
+    """Return how words are written, by their lower case, if they usually have capitals inside sentences."""
     inside = np.bincount(tokens.form[~tokens.starts_sentence], minlength=len(tokens.forms))
     counted = inside + 0.01 * np.bincount(tokens.form, minlength=len(tokens.forms))
     best: dict[str, int] = {}

@@ -5,7 +5,7 @@ character) in the low 24 bits and a kind in the bits above, as `_native/text/cha
 made from Python's own `re`, `str.lower` and `unicodedata`, so that counts follow the Unicode version of the running
 Python.
 
-`WordCounter` counts words or n-grams; `WordSequences` stores the words of each document in their order.
+`WordCounter` counts words or n-grams; `WordSequences` stores the words of each document in order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORDS, CHARACTERS, PADDED_CHARACTERS = range(3)
 
 _N_CODES = 0x110000
 _KIND_SHIFT = 24
-_LAST_SCRIPTS = 0x20000  # code points above are ideographs or belong to no word
+_LAST_SCRIPTS = 0x20000  # code points above are ideographs, or not part of words
 _CAPITAL_SIGMA = ord("Σ")  # its lower case depends on the neighboring characters
 _HYPHENS = "-\u2010\u2011"
 _ZERO_WIDTH_JOINERS = "\u200c\u200d"
@@ -70,7 +70,7 @@ _WRITABLE_DTYPES = (np.int32, np.int64, np.float32, np.float64)
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Some characters, or all: sorted code points, and the same characters as a text."""
+    """A set of characters: sorted code points, and the same characters as a text."""
 
     codes: Codes
     text: str
@@ -82,15 +82,15 @@ class Alphabet:
         return cls(codes, codes.tobytes().decode("utf-32-le", "surrogatepass"))
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all characters are there, so that a code point is its own position."""
+    def is_complete(self) -> bool:
+        """Whether these are all characters, so that the position of a code point is the code point itself."""
         return len(self.codes) == _N_CODES
 
     def matching(self, atom: str) -> Mask:
         """Return a mask of the characters that match a regular expression of one character."""
         mask = np.zeros(len(self.codes), dtype=bool)
-        for found in re.finditer(f"(?:{atom})+", self.text):
-            mask[found.start() : found.end()] = True
+        for match in re.finditer(f"(?:{atom})+", self.text):
+            mask[match.start() : match.end()] = True
         return mask
 
     def between(self, spans: Iterable[tuple[int, int]]) -> Mask:
@@ -151,29 +151,29 @@ class Characters:
     @property
     def table(self) -> Codes:
         """The entry of each code point."""
-        return self._whole[0]
+        return self._table_and_irregular[0]
 
     @property
     def irregular(self) -> tuple[int, ...]:
         """Characters whose lower case is not one character, or depends on neighbors.
 
-        Texts with them are lowered first.
+        Texts that contain them are converted to lower case first.
         """
-        return self._whole[1]
+        return self._table_and_irregular[1]
 
     def of_texts(self, texts: Sequence[str]) -> Characters:
-        """Return the same rules with a table that has only the characters of some texts, which takes no time."""
-        found: set[str] = set().union(*texts, *(text.lower() for text in texts))
+        """Return the same rules with a table of only the characters of some texts, which is fast to make."""
+        characters: set[str] = set().union(*texts, *(text.lower() for text in texts))
         size = -1
-        while self.lowercase and len(found) > size:
-            size = len(found)
-            found |= set().union(*map(str.lower, found))
+        while self.lowercase and len(characters) > size:
+            size = len(characters)
+            characters |= set().union(*map(str.lower, characters))
         limited = Characters(self.kinds, self.lowercase, self.min_length)
-        vars(limited)["_whole"] = limited._entries(Alphabet.of(found))
+        vars(limited)["_table_and_irregular"] = limited._entries(Alphabet.of(characters))
         return limited
 
     @cached_property
-    def _whole(self) -> tuple[Codes, tuple[int, ...]]:
+    def _table_and_irregular(self) -> tuple[Codes, tuple[int, ...]]:
         return self._entries(_every_character())
 
     def _entries(self, alphabet: Alphabet) -> tuple[Codes, tuple[int, ...]]:
@@ -181,10 +181,10 @@ class Characters:
         kinds = self.kinds(alphabet).astype(np.uint32)
         codes, irregular = alphabet.lower_case if self.lowercase else (alphabet.codes, ())
         if self.lowercase:
-            kinds = kinds[codes if alphabet.is_whole else np.searchsorted(alphabet.codes, codes)]
+            kinds = kinds[codes if alphabet.is_complete else np.searchsorted(alphabet.codes, codes)]
         entries = codes | kinds << np.uint32(_KIND_SHIFT)
         table = entries
-        if not alphabet.is_whole:
+        if not alphabet.is_complete:
             table = np.zeros(_N_CODES, dtype=np.uint32)
             table[alphabet.codes] = entries
         table.flags.writeable = False
@@ -193,7 +193,7 @@ class Characters:
 
 @cache
 def pattern_characters(pattern: str, lowercase: bool) -> Characters | None:
-    r"""Return the table that finds the words of `re.findall(pattern, text)`, or None if no table can.
+    r"""Return the table that finds the words of `re.findall(pattern, text)`, or None if there is no such table.
 
     A table exists for patterns that repeat one set of characters C ([...] or \w). The matches of C+, CC+, C{3,} and
     similar patterns are the runs of C. With \b at both ends, and if C is a subset of \w, they are the runs of \w that
@@ -226,8 +226,8 @@ def single_characters(lowercase: bool) -> Characters:
 def language_characters(lowercase: bool, joiners: str, pairs: tuple[tuple[int, int], ...]) -> Characters:
     """Return the table of a language: words of two or more letters, marks and digits; pairs of some characters.
 
-    `joiners` are part of a word between two of its characters. The code points in the ranges `pairs` are
-    counted by pairs of neighbors.
+    `joiners` are part of a word if they are between two of its characters. The code points in the ranges `pairs` are
+    counted in pairs of neighbors.
     """
     return Characters(partial(_language_kinds, joiners=joiners, pairs=pairs), lowercase, min_length=2)
 
@@ -236,7 +236,7 @@ def language_characters(lowercase: bool, joiners: str, pairs: tuple[tuple[int, i
 def phrase_characters(joiners: str, pairs: tuple[tuple[int, int], ...]) -> Characters:
     """Return the table of the words of phrases as they are written: in upper and lower case, with hyphens inside.
 
-    Characters that are counted by pairs of neighbors are in no phrase.
+    Characters that are counted in pairs of neighbors are not part of phrases.
     """
     return Characters(partial(_phrase_kinds, joiners=joiners, pairs=pairs), lowercase=False)
 
@@ -285,7 +285,7 @@ def _every_character() -> Alphabet:
 
 @dataclass(frozen=True)
 class TokenRules:
-    """How a document is split into words."""
+    """Rules that split a document into words."""
 
     characters: Characters
     """Table that splits a document, unless `words` does."""
@@ -344,7 +344,7 @@ class WordCounter:
         self._counter.renumber(np.ascontiguousarray(columns, dtype=np.int32), self._n_threads)
 
     def counts(self, n_columns: int, dtype: Any, *, binary: bool = False) -> SparseCounts:
-        """Return the counts (documents x columns) with sorted rows, and release those of the counter.
+        """Return the counts (documents x columns) with sorted rows, and release the memory of the counter.
 
         binary : whether every count is 1.
         """
@@ -362,7 +362,7 @@ class WordCounter:
 
 
 class WordSequences:
-    """The words of each document in their order, stored as 32-bit numbers."""
+    """The words of each document in order, stored as 32-bit numbers."""
 
     def __init__(self, rules: TokenRules, *, n_threads: int) -> None:
         characters = rules.characters
@@ -393,9 +393,9 @@ class WordSequences:
         self.compiled.renumber(np.ascontiguousarray(numbers, dtype=np.int32), self._n_threads)
 
     def numbers(self, *, barriers: bool = False) -> tuple[Columns, Integers]:
-        """Return the numbers of the words of all documents in their order, and the place where each document starts.
+        """Return the numbers of the words of all documents in order, and the position where each document starts.
 
-        barriers : whether -1 marks the places that a phrase does not extend across.
+        barriers : whether -1 marks the positions across which no phrase extends.
         """
         numbers = np.empty(self.compiled.size(barriers), dtype=np.int32)
         indptr = np.empty(self.n_documents + 1, dtype=np.int64)
@@ -433,7 +433,7 @@ def check_not_one_string(documents: Any) -> None:
 def batches(
     documents: Iterable[Any], decode: Callable[[Any], Any], *, strings_are_texts: bool = True, any_type: bool = False
 ) -> Iterator[list[Any]]:
-    """Yield the documents in lists of a few megabytes. `decode` is applied to what is not a text itself.
+    """Yield the documents in lists of a few megabytes. `decode` is applied to documents that are not texts.
 
     `any_type` allows documents that are not strings, for a preprocessor or tokenizer of the user.
     """

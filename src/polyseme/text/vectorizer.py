@@ -1,12 +1,12 @@
 """Texts in scikit-learn: `Vectorizer` counts their words, `make_pipeline` passes counts and words to a model.
 
-`Vectorizer` is CountVectorizer with compiled counting, languages and phrases. Its `fit` and `transform` take one of
+`Vectorizer` is CountVectorizer with compiled counting, languages and phrases. Its `fit` and `transform` count in one of
 three ways:
 
 - Without a language and phrases, the compiled `WordCounter` counts the tokens that scikit-learn would find.
 - With a language, tokens are counted first, and the counts of all forms of a stem are added.
-- With phrases, or with a language and n-grams, `WordSequences` stores the words of all documents in their order,
-  because stems and phrases must be known before n-grams can be counted.
+- With phrases, or with a language and n-grams, `WordSequences` stores the words of all documents in order, because
+  stems and phrases must be known before n-grams can be counted.
 
 A callable `analyzer` and n-grams of length zero are left to CountVectorizer.
 """
@@ -116,13 +116,13 @@ class Vectorizer(CountVectorizer):
     language : str, default=None
         A name or ISO code of `polyseme.text.LANGUAGES`, or "auto" to detect the language of the first documents. With a
         language, combining marks belong to words (also in Thai and Indic scripts), Chinese and Japanese text is counted
-        by pairs of characters unless there is a `tokenizer`, the stop words of the language are not counted (see
+        in pairs of characters unless there is a `tokenizer`, the stop words of the language are not counted (see
         `stop_words`), and its Snowball stemmer is applied.
     stem : bool, default=True
         Whether to count all forms of a stem as one word, if there is a language. The most frequent form is shown.
     phrases : bool or float, default=False
-        Threshold between 0 and 1 (True: 0.5). Two neighboring words whose NPMI reaches it and that occur together at
-        least ten times are counted as one word, such as "san_francisco".
+        Threshold between 0 and 1 (True: 0.5). Two adjacent words whose NPMI reaches the threshold and that occur
+        together at least ten times are counted as one word, such as "san_francisco".
     keep_numbers : bool, default=None
         Whether to count words that consist of digits. None counts them only without a language. Years from 1000 to 2099
         are always counted.
@@ -142,7 +142,7 @@ class Vectorizer(CountVectorizer):
     forms_ : dict
         Stem of each form in the documents. Only with a language.
     shown_ : dict
-        The form that each stem is shown by. Only with a language.
+        The form by which each stem is shown. Only with a language.
     phrases_ : list of lists of tuples
         The pairs of words that were joined in each of the two rounds.
     """
@@ -256,7 +256,7 @@ class Vectorizer(CountVectorizer):
         return _as_scikit_learn_sparse(self._word_rules().count(self._batches(raw_documents)))
 
     def sequences(self, raw_documents: Iterable[Any]) -> TokenSequences:
-        """Return the words of each document in their order, for coherence in windows of text.
+        """Return the words of each document in order, for coherence in windows of text.
 
         Parameters
         ----------
@@ -270,13 +270,13 @@ class Vectorizer(CountVectorizer):
         """
         check_not_one_string(raw_documents)
         if self.analyzer != "word" or tuple(self.ngram_range) != (1, 1):
-            raise UnsupportedError("Sequences are of single words: leave analyzer='word' and ngram_range=(1, 1).")
+            raise UnsupportedError("Sequences consist of single words: keep analyzer='word' and ngram_range=(1, 1).")
         self._check_vocabulary()
         sequences, names = self._word_rules().known_sequences(self._batches(raw_documents))
         return sequences.columns(np.array([self.vocabulary_.get(name, -1) for name in names], dtype=np.int32))
 
     def find_phrases(self, raw_documents: Iterable[str]) -> Phrases:
-        """Return the phrases of documents as they are written, by which topics are named.
+        """Return the phrases of documents as they are written, for the names of topics.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class Vectorizer(CountVectorizer):
         """
         check_not_one_string(raw_documents)
         if self.analyzer != "word":
-            raise UnsupportedError("Phrases are of words: leave analyzer='word'.")
+            raise UnsupportedError("Phrases consist of words: keep analyzer='word'.")
         self._check_vocabulary()
         return find_topic_phrases(self._word_rules(), raw_documents, frozenset(self.extra_stop_words or ()))
 
@@ -508,7 +508,7 @@ class Vectorizer(CountVectorizer):
         return scikit_learn_token_rules(self)
 
     def _word_rules(self) -> WordRules:
-        """Return what is known after the fit, or given as a vocabulary without one."""
+        """Return the rules that are known after a fit, or from a given vocabulary."""
         language = self._fitted_language()
         return WordRules(
             self._token_rules(language), self.vocabulary_, self.ngram_range, language, self.stem,
@@ -537,25 +537,27 @@ class Vectorizer(CountVectorizer):
         """Raise an error for parameters that cannot be combined."""
         if self.keep_numbers is False or self.extra_stop_words is not None:
             if self.analyzer != "word":
-                raise UnsupportedError("keep_numbers and extra_stop_words are for words: leave analyzer='word'.")
+                raise UnsupportedError("keep_numbers and extra_stop_words are for words: keep analyzer='word'.")
             if self.vocabulary is not None:
-                raise InputError("keep_numbers and extra_stop_words change the vocabulary: do not give one as well.")
+                raise InputError("keep_numbers and extra_stop_words change the vocabulary: leave vocabulary out.")
             given = self.extra_stop_words
             if isinstance(given, str) or not all(isinstance(word, str) for word in given or ()):
                 raise InputError("extra_stop_words must be a list of strings.")
         if self.language is None and self.phrases is False:
             return
         if self.analyzer != "word":
-            raise UnsupportedError("language and phrases are for words: leave analyzer='word'.")
+            raise UnsupportedError("language and phrases are for words: keep analyzer='word'.")
         if self.language is None:
             return
         if self.language != "auto":
             get_language(self.language)
         if self.tokenizer is None and self.token_pattern != DEFAULT_PATTERN:
-            raise UnsupportedError("A language has its own words: leave token_pattern as it is, or give a tokenizer.")
+            raise UnsupportedError(
+                "A language has its own rules for words: leave token_pattern out, or give a tokenizer."
+            )
         if self.vocabulary is not None and self._needs_order(OTHER):
             raise UnsupportedError(
-                "With a language, a given vocabulary is for single words: leave ngram_range=(1, 1) and phrases=False."
+                "With a language, a given vocabulary is for single words: keep ngram_range=(1, 1) and phrases=False."
             )
 
     def _warn_of_upper_case(self) -> None:
@@ -663,7 +665,7 @@ def _frequency_mask(
 ) -> Any:
     """Return a mask of the allowed words that max_df, min_df and max_features keep, as CountVectorizer does.
 
-    `tokens` and `documents` say how often each word occurs, and in how many of the `n_documents`.
+    `tokens` and `documents` say how often each word occurs, and in how many of the `n_documents` documents.
     """
     highest = vectorizer.max_df * (1 if isinstance(vectorizer.max_df, Integral) else n_documents)
     lowest = vectorizer.min_df * (1 if isinstance(vectorizer.min_df, Integral) else n_documents)

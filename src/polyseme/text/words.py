@@ -1,8 +1,7 @@
-"""`WordRules`: what a fitted Vectorizer knows, without scikit-learn, so that a query is counted without importing it.
+"""`WordRules`: the rules of a fitted Vectorizer, with which a query is counted without importing scikit-learn.
 
-`Vectorizer.transform` counts with these rules; `read_word_rules` reads them from the file of a vectorizer. A fitted
-Vectorizer is plain data in this file. The data may come from a file that somebody else wrote: every field is checked,
-and nothing in it is executed.
+`Vectorizer.transform` counts with these rules; `read_word_rules` reads them from the file of a vectorizer, which
+contains plain data. The file may be written by somebody else: every field is checked, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ class ColumnLookup(Protocol):
 
 @dataclass(frozen=True)
 class WordRules:
-    """How the words of a text are found, which forms are one word, and the column of each word."""
+    """Rules that split a text into words, join the forms of a word, and give the column of each word."""
 
     tokens: TokenRules
-    """How a document is split into words."""
+    """Rules that split a document into words."""
     columns: ColumnLookup
     """Column of each word of the vocabulary."""
     ngram_range: tuple[int, int] = (1, 1)
@@ -71,7 +70,7 @@ class WordRules:
     stem: bool = False
     """Whether all forms of a stem are one word."""
     forms: Mapping[str, str] = field(default_factory=dict)
-    """Stem of each form of the documents of the fit."""
+    """Stem of each form in the documents of the fit."""
     shown: Mapping[str, str] = field(default_factory=dict)
     """The word that each stem is counted as. Only with a language."""
     phrases: Sequence[Sequence[Pair]] = ()
@@ -119,7 +118,7 @@ class WordRules:
         return sequences, names
 
     def word_keys(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the words of some short texts in a form in which they can be compared: stems, if words are stemmed."""
+        """Return the words of some short texts in a comparable form: as stems, if words are stemmed."""
         prepare, characters = self.tokens.prepare, self.tokens.characters
         prepared = [text if prepare is None else prepare(text) for text in texts]
         limited = replace(self.tokens, prepare=None, characters=characters.of_texts(prepared))
@@ -177,9 +176,9 @@ def known_stems(forms: list[str], language: Language, known: Mapping[str, str]) 
 
 @dataclass(frozen=True)
 class TokenSettings:
-    """Parameters of CountVectorizer that split a text, and the functions that it makes of them, without scikit-learn.
+    """Parameters of CountVectorizer that split a text, and the functions made from them, without scikit-learn.
 
-    There is no tokenizer and no preprocessor of the user, because a file cannot hold them.
+    There is no tokenizer and no preprocessor of the user, because a file cannot contain them.
     """
 
     analyzer: str = "word"
@@ -195,14 +194,14 @@ class TokenSettings:
         return None if self.stop_words is None else frozenset(self.stop_words)
 
     def build_preprocessor(self) -> Callable[[str], str]:
-        """Return the function that lowers a text and removes its accents."""
+        """Return the function that converts a text to lower case and removes its accents."""
         return partial(_prepare, lowercase=self.lowercase, accents=self.strip_accents)
 
     def build_tokenizer(self) -> Callable[[str], list[str]]:
         """Return the function from a prepared text to its words."""
         pattern = re.compile(self.token_pattern or DEFAULT_PATTERN)
         if pattern.groups > 1:
-            raise InputError("token_pattern has more than one group: leave at most one, which is the word.")
+            raise InputError("token_pattern has more than one group: keep at most one, which is the word.")
         return pattern.findall
 
 
@@ -297,7 +296,7 @@ _PAIR_TABLES = ("phrases.first", "phrases.second")
 
 
 def to_dict(vectorizer: Any) -> dict[str, Any]:
-    """Return the parameters and fitted attributes of a Vectorizer as values that JSON has."""
+    """Return the parameters and fitted attributes of a Vectorizer as JSON values."""
     parameters = {name: _to_plain(name, value) for name, value in vectorizer.get_params(deep=False).items()}
     names = [name for name, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
     if not all(isinstance(name, str) for name in names):
@@ -353,9 +352,9 @@ def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> Wor
 
 
 def rules_to_arrays(rules: WordRules) -> tuple[dict[str, Any], dict[str, Array]] | None:
-    """Return rules as values for JSON and arrays with names, without the columns of the words.
+    """Return rules as JSON values and named arrays, without the columns of the words.
 
-    None if a file cannot hold them, or if they have a pattern that would have to be trusted.
+    Return None if a file cannot contain them, or if they have a pattern that would have to be trusted.
     """
     settings = rules.settings
     if settings is None or not (settings.token_pattern is None or is_plain_pattern(settings.token_pattern)):
@@ -369,7 +368,7 @@ def rules_to_arrays(rules: WordRules) -> tuple[dict[str, Any], dict[str, Array]]
         "binary": rules.binary,
         "rounds": [len(pairs) for pairs in rules.phrases],
     }
-    pairs = [pair for found in rules.phrases for pair in found]
+    pairs = [pair for round_pairs in rules.phrases for pair in round_pairs]
     arrays: dict[str, Array] = {}
     for name, strings in zip(_PAIR_TABLES, (zip(*pairs, strict=True) if pairs else ((), ())), strict=True):
         arrays |= string_arrays(name, list(strings))
@@ -392,7 +391,7 @@ def rules_from_arrays(header: Any, arrays: Mapping[str, Any], columns: ColumnLoo
         raise ValueError("ngram_range must start at 1 or above")
     first, second = (StringTable(arrays, name) for name in _PAIR_TABLES)
     if not sum(header["rounds"]) == len(first) == len(second):
-        raise ValueError("there are not as many phrases as the rounds have")
+        raise ValueError("the number of phrases does not match the rounds")
     pairs = iter(zip(first, second, strict=True))
     return settings_rules(
         TokenSettings(**settings), columns, None if header["language"] is None else get_language(header["language"]),
@@ -455,7 +454,7 @@ def _check_consistency(data: dict[str, Any], parameters: dict[str, Any]) -> None
     if parameters["analyzer"] == "word" and parameters["token_pattern"] is None:
         raise ValueError("token_pattern is missing")
     if parameters["vocabulary"] is not None and parameters["vocabulary"] != data["vocabulary"]:
-        raise ValueError("the vocabulary is not the one of the parameters")
+        raise ValueError("the vocabulary differs from that of the parameters")
     if (parameters["language"] is not None or parameters["phrases"] is not False) and "language" not in data:
         raise ValueError("language is missing")
     if data.get("language") is not None and not ("forms" in data and "shown" in data):
@@ -463,7 +462,7 @@ def _check_consistency(data: dict[str, Any], parameters: dict[str, Any]) -> None
 
 
 def _to_plain(name: str, value: Any) -> Any:
-    """Return the value of a parameter as JSON can store it."""
+    """Return the value of a parameter as a JSON value."""
     if name == "dtype":
         return np.dtype(value).name
     if name == "vocabulary" and value is not None:

@@ -187,7 +187,7 @@ def test_a_json_array(tmp_path):
     reader = read(path)
     assert [(d.id, d.text) for d in reader] == [("1", "one \ufffd"), ("3", "two")]
     assert reader.problems.counts == {"damaged row": 1}
-    with pytest.raises(InputError, match="write each object on a line of its own"):
+    with pytest.raises(InputError, match="write each object on its own line"):
         list(read(path, limits=Limits(document=30)))
     path.write_text('[{"text": "cut', encoding="utf-8")
     with pytest.raises(InputError, match="neither a JSON array nor JSON lines"):

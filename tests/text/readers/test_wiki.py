@@ -49,7 +49,7 @@ def test_other_pages_are_dropped_and_counted(tmp_path):
         "redirect": 3,
         "empty page": 2,
         "page without a category": 1,
-        "page that is no wikitext": 1,
+        "page that is not wikitext": 1,
     }
     documents, reader = read_dump(tmp_path, dump(*PAGES, *others), uncategorized=True)
     assert len(documents) == 5

@@ -1,6 +1,6 @@
 """From the bytes of a file to its text: decompression with limits against bombs, encodings, XML with limits.
 
-Compressed files are recognized by their first bytes and decompressed in pieces. Encodings are detected, and streams
+Compressed files are recognized by their first bytes and decompressed in pieces. Encodings are detected, and streams are
 decoded in pieces and divided into lines. The XML parser is expat of Python's standard library.
 """
 
@@ -30,7 +30,7 @@ PIECE = 2**20
 """Largest number of bytes that one step of a decompressor returns."""
 
 RATIO_JUDGED_FROM = 64 * 2**20
-"""Decompressed bytes from which on the ratio is limited, because small files may be very repetitive."""
+"""The ratio is limited only beyond this many decompressed bytes, because small files may be very repetitive."""
 
 _XZ_MEMORY = 256 * 2**20
 """Memory, in bytes, for an .xz file: four times that of the largest preset. A file may declare 4 GiB."""
@@ -141,7 +141,7 @@ def check_expansion(compressed: int, expanded: int, limits: Limits) -> None:
 
 
 def decompressor_of(head: bytes) -> Callable[[], Decompressor] | None:
-    """Return what makes a decompressor for a file that starts with these bytes; None if it is not compressed."""
+    """Return the constructor of the decompressor for a file that starts with these bytes; None if not compressed."""
     return next((make for magic, make in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -235,13 +235,13 @@ _NOT_FOR_FILES = {"idna", "punycode", "raw-unicode-escape", "unicode-escape", "u
 def check_encoding(name: str) -> str:
     """Return Python's name of an encoding. Raises InputError if it is unknown or not a text encoding."""
     try:
-        found = codecs.lookup(name).name
+        encoding = codecs.lookup(name).name
         "".encode(name)
     except (LookupError, ValueError):
-        found = ""
-    if not found or found in _NOT_FOR_FILES:
+        encoding = ""
+    if not encoding or encoding in _NOT_FOR_FILES:
         raise InputError(f"There is no text encoding called {name!r}: try 'utf-8', 'cp1252' or 'utf-16'.")
-    return found
+    return encoding
 
 
 def with_byte_order(encoding: str, head: bytes) -> str:
@@ -385,7 +385,7 @@ class XmlParser:
     """Incremental parser that refuses document types, entities, deep nesting and long tags.
 
     Nested elements need memory, so there are at most MAX_DEPTH levels. A tag or comment has at most `max_token` bytes,
-    because expat before version 2.6 parses an unfinished one again with each chunk, which takes quadratic time. Text
+    because expat before version 2.6 parses an unfinished tag again with each chunk, which takes quadratic time. Text
     between tags may have any length.
 
     `handlers` has the methods start(name, attributes), end(name) and characters(text). With `namespaces`, names

@@ -1,4 +1,4 @@
-"""What readers get and what they yield.
+"""Inputs and results of readers.
 
 A reader gets an `Input`, one file with the settings of the user, and yields each `Document`. `places` and `files_of`
 find the files of paths, folders and standard input.
@@ -44,10 +44,10 @@ MAX_EXAMPLES = 10
 """Number of problems of one kind that are stored with their descriptions; further ones are only counted."""
 
 LABEL_SEPARATOR = "; "
-"""Text between the labels of a document, where they are one text."""
+"""Separator of the labels of a document in one string."""
 
 REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
-"""Kinds of problems of files that were read nevertheless."""
+"""Kinds of problems with files that were read anyway."""
 
 _MAX_DESCRIPTION_LENGTH = 300
 _ISO_DATE = re.compile(r"\s*(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?(?:[T\s].*)?$")
@@ -100,8 +100,8 @@ class Days(NamedTuple):
 def days_of(time: Any) -> Days | None:
     """Return the days of a date, of a year given as a number, or of a text that starts with an ISO 8601 date.
 
-    A text may have the year only, the year and the month, or the day, and then a time of the day, which is ignored: a
-    day is the day as written, in whatever time zone. None: the time is none of these.
+    A text has a year, a year and a month, or a full date. A time of day and a time zone after it are ignored: the day
+    is the day as written. Return None for any other value.
     """
     if type(time).__name__ == "datetime64":  # numpy is not imported: the command line checks paths here
         time = str(time)
@@ -111,10 +111,10 @@ def days_of(time: Any) -> Days | None:
         return Days(time, time)
     if isinstance(time, Real) and not isinstance(time, bool):
         time = f"{float(time):.0f}" if isfinite(time) else ""
-    found = _ISO_DATE.match(time) if isinstance(time, str) else None
-    if found is None:
+    match = _ISO_DATE.match(time) if isinstance(time, str) else None
+    if match is None:
         return None
-    year, month, day = (int(part or 0) for part in found.groups())
+    year, month, day = (int(part or 0) for part in match.groups())
     try:
         first = date(year, month or 1, day or 1)
     except ValueError:
@@ -404,7 +404,7 @@ class Input:
     settings: Settings
     current: ReadProgress
     content: bytes | None = None
-    """All decompressed bytes of the file, if they were read already."""
+    """All decompressed bytes of the file, if they are already in memory."""
 
     @property
     def name(self) -> str:
@@ -430,7 +430,7 @@ class Input:
             yield stream
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the decompressed bytes. Damage is reported as a problem and ends them."""
+        """Yield the decompressed bytes. Stop at damage, and report it as a problem."""
         if self.content is not None:
             yield self.content
             return
@@ -470,7 +470,7 @@ class Input:
 
     @contextmanager
     def seekable(self) -> Iterator[IO[bytes] | None]:
-        """Open the file for random access; a compressed or piped file is read to memory (None if it is too large)."""
+        """Open the file for random access; a compressed or piped file is read into memory (None if it is too large)."""
         if not self.is_plain():
             content = self.whole()
             yield None if content is None else io.BytesIO(content)
@@ -494,11 +494,11 @@ class Input:
         """Return the given or the detected encoding, or None and report a problem for a binary file."""
         if self.settings.encoding is not None:
             return with_byte_order(self.settings.encoding, head)
-        found = detect(head)
-        if found is None:
+        detected = detect(head)
+        if detected is None:
             self.problem("binary file", "it is not text; if it is, set encoding=")
             return None
-        encoding, uncertain = found
+        encoding, uncertain = detected
         if uncertain:
             self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; set encoding= to choose another")
         return encoding

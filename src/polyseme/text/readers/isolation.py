@@ -2,7 +2,7 @@
 
 PDF, Word, HTML and Parquet files are parsed by large libraries, some of them compiled. A damaged or hostile file can
 make them crash, use all memory or never end, which no check can exclude in advance; but a process can be ended. One
-child process reads file after file, and is replaced if a file made it end. It imports the readers only, so that it
+child process reads file after file, and is replaced if a file made it end. It imports only the readers, so that it
 starts in a fraction of a second. It answers in JSON, and all values are checked: nothing that it sends is executed.
 
 A message is its length in eight bytes, then its content. `read_isolated` is called by the parent, `answer_requests` in
@@ -191,7 +191,7 @@ def _parse_documents(columns: dict[str, list[Any]], texts: str, source: str) -> 
     _check_types(labels, list)
     _check_types(lengths, int)
     if min(lengths, default=0) < 0 or sum(lengths) != len(texts):
-        raise ValueError("the lengths are not those of the texts")
+        raise ValueError("the lengths do not match the texts")
     split = [texts[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
     rows = zip(ids, split, titles, map(tuple, labels), times, [source] * len(ids), strict=True)
     return list(map(Document._make, rows))
@@ -364,7 +364,7 @@ class _Spare:
         self._timer.start()
 
     def _end_if_idle(self) -> None:
-        """End the process if it has waited long enough; else start the timer again."""
+        """End the process if it has waited long enough; otherwise start the timer again."""
         child = None
         with self._lock:
             self._timer = None

@@ -1,7 +1,7 @@
 """Readers of PDF files, with pypdf, and of Word files (.docx), which are XML in a zip archive.
 
 Word files are read with the standard library, so that the sizes of their parts and the depth of their XML are limited
-while they are decompressed. (python-docx reads whole parts to memory.)
+while they are decompressed. (python-docx reads complete parts into memory.)
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_pdf(source: Input) -> Iterator[Document]:
 
 
 def read_docx(source: Input) -> Iterator[Document]:
-    """Yield one document: the paragraphs, lists and tables in their order, then footnotes and endnotes."""
+    """Yield one document: the paragraphs, lists and tables in order, then footnotes and endnotes."""
     with source.seekable() as stream:
         if stream is None:
             return

@@ -1,9 +1,9 @@
 """`read` and `open_source`: the documents of files and of data in memory, all or a random sample.
 
 `read` detects the format of each file; `open_source` also takes texts, documents and data frames. Texts and rows
-without an id of their own get their number as id, like the lines of a file. A run considers two documents with equal
-`source` and `id` the same, and numbers start at 1 in every list, so the `source` of such a document is a digest of its
-text: another text is another document, and the same list again has the same documents.
+without an id get their number as id, like the lines of a file. A run considers two documents with equal `source` and
+`id` the same, and numbers start at 1 in every list, so the `source` of such a document is a digest of its text: a
+different text is a different document, and the same list always has the same documents.
 
 Data frames are recognized by the names of their types, because neither pandas nor polars is imported here.
 """
@@ -160,12 +160,12 @@ Choose = Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document
 
 
 def choice(sample: int | None, categories: Sequence[str] | None, noise: int, seed: int) -> Choose:
-    """Return the function that draws the sample. Raises InputError for options that do not fit together."""
+    """Return the function that draws the sample. Raises InputError for options that contradict each other."""
     for name, size in (("sample", sample), ("noise", noise)):
         if size is not None and size < 0:
             raise InputError(f"{name} must be a number of documents, not {size}.")
     if noise and categories is None:
-        raise InputError("noise is the number of documents of other categories: name some with categories=.")
+        raise InputError("noise is the number of documents of other categories: name categories with categories=.")
     names = [categories] if isinstance(categories, str) else categories
     if names is not None and not (names and all(name.strip() for name in names)):
         raise InputError("categories= names no category: name one or more, or leave it out.")
@@ -437,9 +437,9 @@ def open_source(
     uncategorized: bool = False,
     limits: Limits | None = None,
 ) -> Reader:
-    """Read documents from files or from memory, whatever the source is.
+    """Read documents from files or from data in memory.
 
-    Each item of a list and each row of a data frame is one document, also if its text is missing (None or NaN) or
+    Each item of a list and each row of a data frame is one document, even if its text is missing (None or NaN) or
     empty, so that documents and rows have the same order. A source without any text raises InputError.
 
     Parameters
@@ -525,7 +525,7 @@ def _is_of(value: Any, *libraries: str) -> bool:
 def _paths_of(source: Any) -> str | os.PathLike[str] | list[os.PathLike[str]] | None:
     """Return the paths that a source consists of, or None for data in memory."""
     if isinstance(source, str):
-        _check_is_no_text(source)
+        _check_is_not_text(source)
         return source
     if isinstance(source, os.PathLike):
         return source
@@ -539,8 +539,8 @@ def _paths_of(source: Any) -> str | os.PathLike[str] | list[os.PathLike[str]] | 
     return paths
 
 
-def _check_is_no_text(name: str) -> None:
-    """Raise InputError if a string that names no file is probably a text."""
+def _check_is_not_text(name: str) -> None:
+    """Raise InputError if a string does not name a file and is probably a text."""
     looks_like_text = len(name) > _MAX_NAME or any(map(str.isspace, name))
     if looks_like_text and name != STANDARD_INPUT and not os.path.lexists(name):
         raise InputError(f"There is no file or folder {_shown(name)}; if it is a text, pass a list of texts.")
@@ -620,7 +620,7 @@ def _item_stream(source: Iterable[Any]) -> _MemoryStream:
 
 
 def _all_exist(items: Iterable[Any]) -> bool:
-    """Return whether all items are names of files or folders. It ends at the first text, so that it costs nothing."""
+    """Return whether all items are names of files or folders. Stops at the first other item, so texts take no time."""
     return all(isinstance(item, str) and os.path.exists(item) for item in items)
 
 
@@ -671,7 +671,7 @@ def _encodable(document: Document) -> Document:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, or one of pandas' own missing values."""
+    """Return whether a value is None, NaN, or a missing value of pandas."""
     if value is None:
         return True
     if isinstance(value, float):

@@ -56,7 +56,7 @@ _MIN_LENGTH_RATIO = 2.0
 
 
 def read_csv(source: Input) -> Iterator[Document]:
-    """Yield each row as a document. A row with a wrong number of values or an open quote is a problem."""
+    """Yield each row as a document. A row with a wrong number of values or an open quote is reported as a problem."""
     return _read_rows(source, None)
 
 
@@ -80,7 +80,7 @@ def _read_rows(source: Input, separator: str | None) -> Iterator[Document]:
 
 
 def _separator_of(header: str) -> str:
-    """Return the separator that occurs most often in the header; the first one if several do."""
+    """Return the separator that occurs most often in the header; of ties, the first one."""
     return max(_SEPARATORS, key=header.count)
 
 
@@ -218,7 +218,7 @@ class _Block(NamedTuple):
 
 
 def read_jsonl(source: Input) -> Iterator[Document]:
-    """Yield each object as a document. A line that is not a JSON object, or has no text, is a problem."""
+    """Yield each object as a document. A line that is not a JSON object, or has no text, is reported as a problem."""
     rows = _json_objects(source)
     sample = list(islice(rows, SAMPLE_ROWS))
     if not sample:
@@ -232,7 +232,7 @@ def read_jsonl(source: Input) -> Iterator[Document]:
 
 
 def _json_objects(source: Input) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects with the numbers of their lines, or of their places in an array."""
+    """Yield the objects with the numbers of their lines, or with their positions in an array."""
     lines = source.lines()
     first = next((numbered for numbered in lines if not numbered[1].isspace()), None)
     if first is None:
@@ -258,12 +258,12 @@ def _json_lines(source: Input, lines: Iterable[tuple[int, str]]) -> Iterator[tup
 
 
 def _json_array(source: Input, first: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-    """Yield the values of one JSON array with their numbers. The array may not exceed the limit of a document."""
+    """Yield the values of one JSON array with their positions. The array may not exceed the limit of a document."""
     pieces, size = [first], len(first)
     for _, line in lines:
         size += len(line)
         if size > source.settings.limits.document:
-            source.problem("refused file", "it is one large JSON array: write each object on a line of its own")
+            source.problem("refused file", "it is one large JSON array: write each object on its own line")
             return
         pieces.append(line)
     try:
@@ -301,9 +301,9 @@ def _json_document(source: Input, columns: TableColumns, number: int, row: dict[
 
 
 def read_parquet(source: Input) -> Iterator[Document]:
-    """Yield each row as a document; of a damaged file, the rows before the damage.
+    """Yield each row as a document; in a damaged file, the rows before the damage.
 
-    Slices of a lazy scan need less than half of the memory of polars' own batches, at nearly the same speed.
+    Slices of a lazy scan need less than half of the memory of the batches of polars, at nearly the same speed.
     """
     try:
         import polars

@@ -72,8 +72,8 @@ def _first_line(text: str) -> str:
     for header in lines[first:]:
         if not _HEADER_LINE.match(header):
             break
-        if found := _TITLE_LINE.match(header):
-            line = found[1]
+        if match := _TITLE_LINE.match(header):
+            line = match[1]
             break
     if len(line) <= _MAX_TITLE_LENGTH:
         return line

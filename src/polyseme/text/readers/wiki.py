@@ -42,7 +42,7 @@ def read_wiki(source: Input) -> Iterator[Document]:
         elif page.is_redirect():
             source.drop("redirect")
         elif page.model not in ("", "wikitext"):
-            source.drop("page that is no wikitext")
+            source.drop("page that is not wikitext")
         else:
             if markup is None:
                 markup = Wikitext(dump.names_of(CATEGORIES), dump.names_of(FILES))
@@ -190,7 +190,7 @@ _FIELDS = {
     ("revision", "model"): "model",
     ("namespaces", "namespace"): "",
 }
-"""Attribute of `_WikiPage` for the text of each element that is used, by the names of its parent and its own."""
+"""Attribute of `_WikiPage` for the text of each element that is used, by the names of its parent and of the element."""
 
 
 class _PageParser:
@@ -333,7 +333,7 @@ class Wikitext:
         object.__setattr__(self, "_files", frozenset(files))
 
     def prose(self, source: str) -> Prose:
-        """Return the plain text of a page and its categories, without repetitions, in their order."""
+        """Return the plain text of a page and its categories, in order and without repetitions."""
         categories: dict[str, None] = {}
 
         def link_text(link: re.Match[str]) -> str:
@@ -356,8 +356,8 @@ class Wikitext:
         if "//" in text:
             text = _WEB_ADDRESS.sub("", _WEB_LINK.sub(r"\1", text))
         for _ in range(_MAX_LINK_DEPTH):
-            text, found = _LINK.subn(link_text, text)
-            if not found:
+            text, n_links = _LINK.subn(link_text, text)
+            if not n_links:
                 break
         return Prose(_remove_marks(text), tuple(filter(None, categories)))
 
@@ -398,14 +398,14 @@ def _remove_spans(text: str, bracket: re.Pattern[str]) -> str:
     """Remove the text between matching brackets. The first group of the pattern matches an opening bracket."""
     open_at: list[int] = []
     spans: list[tuple[int, int]] = []
-    for found in bracket.finditer(text):
-        if found.group(1):
-            open_at.append(found.start())
+    for match in bracket.finditer(text):
+        if match.group(1):
+            open_at.append(match.start())
         elif open_at:
             start = open_at.pop()
             while spans and spans[-1][0] > start:
                 spans.pop()
-            spans.append((start, found.end()))
+            spans.append((start, match.end()))
     if not spans:
         return text
     pieces = []
