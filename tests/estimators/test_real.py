@@ -328,3 +328,13 @@ def test_the_margin_of_the_smallest_simplex_counts_weights(weight):
     model = RealTopicModel(PLSA(2, random_state=0, solver="em", max_iter=1), margin=0.05)  # a fit moves the corners
     model.fit(points, sample_weight=np.append(np.ones(100), weight))
     assert (model.components_.max() > 5) == (weight > 5)
+
+
+@pytest.mark.parametrize(("seed", "shape", "n_topics"), [(0, (40, 10), 10), (56, (23, 10), 10), (3, (30, 12), 9)])
+def test_few_points_in_many_dimensions_do_not_make_a_face_infinite(seed, shape, n_topics):
+    """A face of which no point uses a corner has no best position: the corner could move to another one."""
+    X = np.random.RandomState(seed).uniform(size=shape)
+    with np.errstate(all="raise", under="ignore"):
+        model = RealTopicModel(PLSA(n_topics, random_state=0, max_iter=20)).fit(X)
+    assert np.isfinite(model.components_).all()
+    np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1, rtol=1e-5)

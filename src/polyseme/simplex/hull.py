@@ -327,6 +327,8 @@ _MAX_DIRECT_SVD = 1 << 21
 """Larger matrices are decomposed through their Gram or scatter matrix."""
 _FLAT = 1e-7
 """Lengths below this, relative to the size of the data, count as zero."""
+_UNBOUNDED = 1 / _FLAT
+"""A face counts as unbounded if it divides an edge, or multiplies a coordinate, by at least this."""
 _THIN = 1e-2
 """A projection is rejected if it makes a simplex thinner than this share of the first simplex of the search, or if no
 point has a coordinate of at least this for one of the corners."""
@@ -571,18 +573,11 @@ def _shrink(
     best: Simplex | None = None
     thinnest = _THIN * _thickness(corners)
     for _ in range(effort.max_rounds):
-        largest_change, before = 0.0, corners.copy()
-        for k in range(K):
-            others = np.arange(K) != k
-            u = _best_face(b[:, others], caps, effort.precision)
-            b[:, others] *= u
-            b[:, k] = 1 - b[:, others].sum(axis=1)
-            corners[others] = corners[k] + (corners[others] - corners[k]) / u[:, np.newaxis]
-            largest_change = max(largest_change, float(np.abs(np.log(u)).max()))
+        updated = _update_faces(corners, b, caps, effort.precision)
+        if updated is None:
+            break
+        before, (corners, b, largest_change) = corners, updated
         if project is not None:
-            if not np.abs(b).max() < 1 / _FLAT:  # a face that few points use has moved to infinity, or b is NaN
-                corners, b = before, barycentric(points, before)
-                break
             projected = project(corners)
             if _thickness(projected) < thinnest:  # corners have met, and barycentric coordinates would be infinite
                 break
@@ -598,6 +593,27 @@ def _shrink(
     if project is not None:
         return best or Simplex(corners, np.inf)
     return simplex()
+
+
+def _update_faces(corners: Floats, b: Floats, caps: Floats, precision: float) -> tuple[Floats, Floats, float] | None:
+    """Return the corners and the coordinates b after updating all faces in turn, and the largest |log u|.
+
+    The result is None if the best face is unbounded: no point uses one of the corners, which could move to another one.
+    """
+    corners, b = corners.copy(), b.copy()
+    largest_change = 0.0
+    for k in range(len(corners)):
+        others = np.arange(len(corners)) != k
+        u = _best_face(b[:, others], caps, precision)
+        if not u.max() < _UNBOUNDED:
+            return None
+        b[:, others] *= u
+        b[:, k] = 1 - b[:, others].sum(axis=1)
+        corners[others] = corners[k] + (corners[others] - corners[k]) / u[:, np.newaxis]
+        largest_change = max(largest_change, float(np.abs(np.log(u)).max()))
+    if not np.abs(b).max() < _UNBOUNDED:  # also if b is NaN
+        return None
+    return corners, b, largest_change
 
 
 def _thickness(corners: Floats) -> float:
@@ -634,7 +650,10 @@ def _best_face(b: Floats, caps: Floats, precision: float) -> Floats:
 
 
 def _newton(b: Floats, caps: Floats, precision: float) -> Floats:
-    """Return u by Newton's method. The smoothing mu of the hinge loss decreases to zero."""
+    """Return u by Newton's method. The smoothing mu of the hinge loss decreases to zero.
+
+    If an entry of the best u is infinite, the result is a u with an entry of at least `_UNBOUNDED`.
+    """
     n, m = b.shape
     u, mu = np.ones(m), 0.1 * m / n
     while True:
@@ -655,6 +674,8 @@ def _newton(b: Floats, caps: Floats, precision: float) -> Floats:
                     break
                 length /= 2
             u = trial
+            if not u.max() < _UNBOUNDED:
+                return u
             if gain < 0.1 * mu * n:
                 break
         if mu * n < precision:
