@@ -33,7 +33,7 @@ T = TypeVar("T")
 Rows = Any
 """One array per shard with a row for each document. Its type depends on the corpus: an array, files or futures."""
 Shared = Any
-"""A tuple of arrays that all documents share, or a future of it."""
+"""A tuple of arrays that all documents share, or a future of such a tuple."""
 Point = tuple[Rows, Shared]
 
 

@@ -572,7 +572,7 @@ class TopicEstimator(FittedDecomposition):
         """Return the perplexity of documents that are folded in on all their words.
 
         The perplexity is exp(-mean log P(w|d)) over all tokens. The weights of a document are estimated from the same
-        words that are scored; `completion_perplexity` scores other words than these.
+        words that are scored; `completion_perplexity` scores held-out words instead.
 
         Parameters
         ----------

@@ -263,7 +263,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes of documents.
 
-        The topics of a document are found jointly, with the topics fixed. With one class per document, the
+        The weights of all topics of a document are estimated jointly. With one class per document, the
         probabilities are proportional to the fourth power of the weights of the classes, because the weights themselves
         are shares of tokens, which say too little about a document as a whole. With several, each class has its own
         probability, 1/2 at the weight `threshold_`.

@@ -104,7 +104,7 @@ class PLSA(TopicEstimator):
     With the counts x_dw, the fit maximizes sum_dw x_dw log P(w|d), plus the log densities of the priors, if any.
 
     With another `loss`, the model is the same, and the fit minimizes the sum of loss(x_dw, n_d P(w|d)) over all d and
-    w (Gaussier and Goutte 2005), with P(d) = n_d / N. There is no likelihood then: no perplexity, no `score`, no
+    w (Gaussier and Goutte 2005), with P(d) = n_d / N. Such a fit has no likelihood: no perplexity, no `score`, no
     `log_likelihood_`, no prior or background, no held-out words, and maximum likelihood theory does not apply.
 
     Parameters

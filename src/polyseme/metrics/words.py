@@ -280,7 +280,7 @@ class TopicTable(Sequence[Topic]):
     notes : tuple of str
         Remarks that are printed below the table.
     last : frozenset of int
-        Topics that are printed after the others.
+        Topics that are printed after all other topics.
     columns : tuple of str
         Names of the columns.
     """
@@ -289,7 +289,7 @@ class TopicTable(Sequence[Topic]):
     notes: tuple[str, ...] = ()
     """Remarks that are printed below the table."""
     last: frozenset[int] = frozenset()
-    """Topics that are printed after the others."""
+    """Topics that are printed after all other topics."""
 
     columns = Topic._fields
 

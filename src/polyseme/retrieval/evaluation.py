@@ -81,7 +81,7 @@ class SearchEvaluation:
     unknown_queries : list of str
         Judged queries that are not among the queries.
     unknown_documents : list of str
-        Relevant documents that are not in the index. They count as not found, as in trec_eval.
+        Relevant documents that are not in the index. They count as not retrieved, as in trec_eval.
     method : str
         Method of the search, or the name given to the rankings.
     """
@@ -462,16 +462,16 @@ def whole_ranking(scores: Array) -> Array:
 def interpolated_precision(places: Array, n_relevant: int, levels: Floats) -> Floats:
     """Return the interpolated precision at levels of recall.
 
-    `places` are the ranks of the relevant documents that were found, in increasing order. The precision at a level is
+    `places` are the ranks of the relevant documents in the ranking, in increasing order. The precision at a level is
     the largest i / places[i - 1] with i / n_relevant at or above the level, and 0 if the recall never reaches it.
     """
     if not n_relevant > 0:
         raise InputError("Recall needs at least one relevant document.")
-    found = len(places)
-    precisions = np.arange(1, found + 1) / places
-    best_from = np.maximum.accumulate(precisions[::-1])[::-1] if found else precisions
+    n_ranked = len(places)
+    precisions = np.arange(1, n_ranked + 1) / places
+    best_from = np.maximum.accumulate(precisions[::-1])[::-1] if n_ranked else precisions
     needed = np.maximum(np.ceil(levels * n_relevant - 1e-9).astype(int), 1)
-    return np.array([best_from[i - 1] if i <= found else 0.0 for i in needed])
+    return np.array([best_from[i - 1] if i <= n_ranked else 0.0 for i in needed])
 
 
 def _standard_measures(rankings: Mapping[str, Sequence[str]], judged: Judgments) -> dict[str, dict[str, float]]:

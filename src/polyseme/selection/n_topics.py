@@ -234,7 +234,7 @@ def select_n_topics(
     smoothing : float, default=0.01
         Weight of the unigram in the held-out probabilities.
     refine : bool, default=True
-        Whether to try numbers between the chosen number and its neighbors until these are within 5% of it.
+        Whether to try numbers between the chosen number and its neighbors until the neighbors are within 5% of it.
     warm_iterations : int, default=10
         Maximum number of iterations of a fit that starts from a larger one. The largest fit uses `max_iter` of the
         estimator.
