@@ -379,7 +379,7 @@ def test_a_process_that_cannot_be_started(tmp_path, monkeypatch):
     isolation._spare.end()
     (tmp_path / "a.pdf").write_bytes(pdf("words"))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "absent"))
-    with pytest.raises(InputError, match="are read in a process of their own, which cannot be started"):
+    with pytest.raises(InputError, match="are read in a separate process, which cannot be started"):
         list(read(tmp_path / "a.pdf"))
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(InputError, match=r"cannot be started: .*false ended with code 1"):

@@ -598,7 +598,7 @@ def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], 
     rules = None if language is None else get_language(language)
     splitting = scikit_learn_token_rules(vectorizer) if rules is None else language_token_rules(vectorizer, rules)
     if splitting.words is not None:
-        return _default_rules("The words were found by a pattern that needs Python's regular expressions.")
+        return _default_rules("The texts were split into words by a pattern that needs Python's regular expressions.")
     forms, named = _forms(vectorizer)
     values = {
         "reason": "",
@@ -623,9 +623,9 @@ def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], 
 def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
     """Return why the page cannot count texts as this vectorizer does; "" if it can."""
     if callable(vectorizer.analyzer):
-        return "The words were found by an analyzer written in Python."
+        return "The texts were split into words by an analyzer written in Python."
     if vectorizer.tokenizer is not None:
-        return "The words were found by a tokenizer written in Python."
+        return "The texts were split into words by a tokenizer written in Python."
     if vectorizer.preprocessor is not None:
         return "The texts were prepared by a preprocessor written in Python."
     if vectorizer.analyzer != "word":

@@ -62,8 +62,8 @@ class PageData:
     title : str, default="Topics"
         Title of the page.
     folding_note : str, default=""
-        How folding in on the page differs from the model's own ``transform``. If empty, the page says what it leaves
-        out of the inference of the fitted model.
+        How folding in on the page differs from the model's ``transform``. If empty, the page says which parts of the
+        model's inference it leaves out.
     vectorizer : CountVectorizer or None, default=None
         Vectorizer of the counts; the page counts new texts with its rules.
     ids : list of str or None, default=None

@@ -6,7 +6,7 @@ The topics are kept or fitted again. The changed run replaces the old one in one
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -476,36 +476,15 @@ def name_run(
     invalid names are reported in a warning.
     """
     problems: list[str] = []
-    n_missing = 0
     with run_lock(path) as target:
         run = open_run(target, trust_pattern=trust_pattern if like is None else like.trust_pattern)
         named = run if level is None else run.level(level)
         check_namer(namer, named.fitted.n_topics)
         names = _StoredNames(run, named)
-        if not callable(namer):
-            names.store(names_of_namer(namer))
+        if callable(namer):
+            problems = _call_namer(namer, named, names, overwrite=overwrite, report=report)
         else:
-            order = np.argsort(-named.fitted.topic_weights, kind="stable").tolist()
-            missing = [topic for topic in order if overwrite or topic not in named.topic_names]
-            n_missing = len(missing)
-            words, documents = named.topic_words(), excerpts_of_topics(named, DOCUMENTS_SHOWN)
-            above = parent_titles(named)
-            try:
-                with report.stage("Naming topics", unit="topics") as update:
-                    while missing:
-                        topic = missing[0]
-                        update(n_missing - len(missing), n_missing, f"topic {topic}")
-                        parent = above[topic] if above else None
-                        siblings = siblings_of(named, topic, named.topic_titles)
-                        try:
-                            name = checked_name(namer(words[topic], documents[topic], parent=parent, siblings=siblings))
-                        except Exception as error:
-                            problems.append(f"topic {topic} ({type(error).__name__}: {error})")
-                        else:
-                            names.store({topic: name})
-                        del missing[0]
-            except KeyboardInterrupt:
-                problems.append(f"Ctrl-C stopped it before {pluralize(len(missing), 'topic')}")
+            names.store(names_of_namer(namer))
     changed = refresh_run(path, report, page=page_of(run), like=like, trust_pattern=trust_pattern)
     if problems:
         first = "; ".join(problems[:_PROBLEMS_SHOWN]).replace("\n", " ")
@@ -514,6 +493,35 @@ def name_run(
             f"The namer did not name all topics; the others keep their old names: {first}{more}.", stacklevel=3
         )
     return changed if level is None else changed.level(level)
+
+
+def _call_namer(
+    namer: Callable[..., str], named: Run, names: _StoredNames, *, overwrite: bool, report: Reporter
+) -> list[str]:
+    """Name topics with a function, those with the largest weights first. Return descriptions of what went wrong."""
+    problems: list[str] = []
+    order = np.argsort(-named.fitted.topic_weights, kind="stable").tolist()
+    missing = [topic for topic in order if overwrite or topic not in named.topic_names]
+    n_missing = len(missing)
+    words, documents = named.topic_words(), excerpts_of_topics(named, DOCUMENTS_SHOWN)
+    above = parent_titles(named)
+    try:
+        with report.stage("Naming topics", unit="topics") as update:
+            while missing:
+                topic = missing[0]
+                update(n_missing - len(missing), n_missing, f"topic {topic}")
+                parent = above[topic] if above else None
+                siblings = siblings_of(named, topic, named.topic_titles)
+                try:
+                    name = checked_name(namer(words[topic], documents[topic], parent=parent, siblings=siblings))
+                except Exception as error:
+                    problems.append(f"topic {topic} ({type(error).__name__}: {error})")
+                else:
+                    names.store({topic: name})
+                del missing[0]
+    except KeyboardInterrupt:
+        problems.append(f"Ctrl-C stopped it before {pluralize(len(missing), 'topic')}")
+    return problems
 
 
 class _StoredNames:
@@ -526,7 +534,7 @@ class _StoredNames:
             self._entry["level"] = named.fitted.n_topics
 
     def store(self, names: Mapping[int, str]) -> None:
-        """Add names, or remove those of topics with an empty name."""
+        """Add names; an empty name removes the name of the topic."""
         about, named = self._run.about, self._named
         given = {**named.topic_names, **names}
         named.about["topic_names"] = {str(topic): name for topic, name in given.items() if name}

@@ -266,14 +266,14 @@ def n_label_topics(labels: Sequence[str | None] | None) -> int:
     """
     if labels is None:
         raise InputError("model=labels needs labels: give labels_from=, the column that has them.")
-    found = {label for label in labels if label is not None}
-    if not found:
+    distinct = {label for label in labels if label is not None}
+    if not distinct:
         raise InputError("labels_from=: no document has a label: name the column that has the labels.")
-    if len(found) < 2:
+    if len(distinct) < 2:
         raise InputError(
-            f"labels_from=: all labels are {found.pop()!r}: give documents of at least two labels, or leave it out."
+            f"labels_from=: all labels are {distinct.pop()!r}: give documents of at least two labels, or leave it out."
         )
-    return len(found) + any(label is None for label in labels)
+    return len(distinct) + any(label is None for label in labels)
 
 
 _Maker = Callable[[TextModel, int | None, dict[str, Any], dict[str, Any]], Any]
@@ -402,17 +402,17 @@ def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedCol
     owners: dict[int, tuple[str, str]] = {}
     unknown = []
     for row, (name, word) in enumerate(words):
-        found = counts[[row]].indices.tolist()
-        if not found:
+        word_columns = counts[[row]].indices.tolist()
+        if not word_columns:
             unknown.append(word)
-        for column in found:
+        for column in word_columns:
             other, earlier = owners.setdefault(column, (name, word))
             if other != name:
                 same = repr(word) if word == earlier else f"{word!r} (counted as the same word as {earlier!r})"
                 raise InputError(f"seeds=: {same} is given for {other!r} and for {name!r}: give it for one topic.")
             if column not in columns[name]:
                 columns[name].append(column)
-    empty = [name for name, found in columns.items() if not found]
+    empty = [name for name, known in columns.items() if not known]
     if empty:
         given = ", ".join(seeds[empty[0]]) or "no words"
         raise InputError(

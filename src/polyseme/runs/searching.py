@@ -95,10 +95,10 @@ class SearchFilters(NamedTuple):
         if self.since is not None or self.until is not None:
             masks.append(documents.between(self.since, self.until))
         for word in self.excluded:
-            found = index.documents_with(word)
-            if not found:
+            with_word = index.documents_with(word)
+            if not with_word:
                 raise InputError(f"exclude=: the run does not count {word!r}: it is unknown, rare or a stop word.")
-            masks += [~mask for mask in found]
+            masks += [~mask for mask in with_word]
         return np.logical_and.reduce(masks) if masks else None
 
 

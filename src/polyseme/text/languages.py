@@ -350,7 +350,7 @@ def npmi(joint: Integers, first: Integers, second: Integers, n_tokens: int) -> F
 def find_phrases(sequences: WordSequences, names: list[str], threshold: float) -> tuple[list[str], list[list[Pair]]]:
     """Find phrases and join them in the sequences.
 
-    Returns the names of all words, with those of new phrases at the end, and the joined pairs of each round.
+    Returns the names of all words, with the new phrases at the end, and the joined pairs of each round.
     """
     rounds: list[list[Pair]] = []
     first_new = 0
@@ -367,7 +367,7 @@ def find_phrases(sequences: WordSequences, names: list[str], threshold: float) -
 
 
 def join_phrases(sequences: WordSequences, names: Sequence[str], phrases: Sequence[Pair]) -> list[str]:
-    """Join given phrases in the sequences, and return the names of all words, with those of new phrases at the end."""
+    """Join given phrases in the sequences, and return the names of all words, with the new phrases at the end."""
     names = list(names)
     place = {name: number for number, name in enumerate(names)}
     rows = []

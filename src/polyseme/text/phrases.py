@@ -30,7 +30,7 @@ MIN_NPMI = 0.25
 MIN_CONTEXTS = 0.3
 MAX_FRAGMENT = 0.7
 _CONTEXTS = 200
-"""Largest number of occurrences of a phrase whose contexts are compared; those of more occurrences mostly repeat."""
+"""Largest number of occurrences of a phrase whose contexts are compared; more occurrences have few new contexts."""
 _BREAKS = re.compile(r"[\w.+%-]{1,64}@\S+|\bhttps?://\S+|\n[ \t\r]*\n|\b(\w{1,64}(?:\.\w{1,64})+)")
 """Text across which no phrase extends: e-mail addresses, URLs, the ends of paragraphs, and names with dots such as
 those of hosts and modules, whose parts are words. The limits make the search linear in the length of a text."""

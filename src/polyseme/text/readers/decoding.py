@@ -64,7 +64,7 @@ class Decompressor(Protocol):
 
 
 class _Gzip:
-    """The decompressor of zlib with the interface of the others."""
+    """The decompressor of zlib with the interface of the other decompressors."""
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=31)
@@ -89,7 +89,7 @@ class _Gzip:
 
 
 class _Zstd:
-    """The decompressor of Python's zstd (from 3.14 on) or of its backport, with the exceptions of the others."""
+    """The decompressor of Python's zstd (from 3.14 on) or its backport, which raises ValueError as the others do."""
 
     def __init__(self) -> None:
         self._zstd = _zstd_module()

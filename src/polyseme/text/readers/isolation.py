@@ -65,7 +65,7 @@ MISSING_EXTRA = "extra"
 """Kind of error in an answer that is raised as MissingExtraError."""
 _TIME, _MEMORY = "time", "memory"
 
-_CANNOT_START = "PDF, Word, HTML and Parquet files are read in a process of their own, which cannot be started"
+_CANNOT_START = "PDF, Word, HTML and Parquet files are read in a separate process, which cannot be started"
 _BYTES_PER_CHARACTER, _MORE_BYTES = 6, 2**24
 """Limit on the size of an answer: JSON needs up to six bytes per character, and the last document may be a long one."""
 _WATCH_SECONDS = 0.05

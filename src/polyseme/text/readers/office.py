@@ -33,7 +33,7 @@ _ARCHIVE_DAMAGE = (
     NotImplementedError,
 )
 _COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Methods that Word files use. Python decompresses the others without a limit on the memory."""
+"""Methods that Word files use. Python decompresses other methods without a limit on the memory."""
 _MAX_TOKEN = 2**24
 """Largest size of a tag in bytes; attributes in old Word files can contain pictures."""
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")

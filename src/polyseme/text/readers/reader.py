@@ -156,7 +156,7 @@ def read(
 
 
 Choose = Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document]]
-"""Function from all documents to those that are yielded. It calls its second argument with the reason for each drop."""
+"""Function from all documents to the chosen ones. It calls its second argument with the reason for each drop."""
 
 
 def choice(sample: int | None, categories: Sequence[str] | None, noise: int, seed: int) -> Choose:
@@ -229,7 +229,7 @@ class Reader:
     stream : DocumentStream
         All documents of the input.
     choose : callable
-        Function from all documents to those that are yielded.
+        Function from all documents to the chosen ones.
     """
 
     def __init__(self, stream: DocumentStream, choose: Choose) -> None:
@@ -725,7 +725,7 @@ def _row_document(row: Mapping[str, Any], number: int, columns: TableColumns) ->
         parts = value if isinstance(value, list) else [value]
         if not all(part is None or isinstance(part, str) for part in parts):
             raise InputError(
-                f"Column {name!r} holds {_article(type(value).__name__)} in row {number}, not a text: "
+                f"Column {name!r} contains {_article(type(value).__name__)} in row {number}, not a text: "
                 "name a column of texts with text=, or convert this one."
             )
     document = columns.document(row, number, "")

@@ -35,7 +35,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _BYTES_AT_A_TIME = 2**25
 _FIRST_ROWS = 1000
 _MAX_ROWS = 50_000
-"""Largest number of Parquet rows that are read at once, because rows may be much longer than those before them."""
+"""Largest number of Parquet rows that are read at once, because rows may be much longer than earlier rows."""
 _ROWS_AS_PYTHON = 512
 _COST_OF_A_ROW = 8
 """Bytes that count for the limits in addition to the text, because a small file may declare a billion empty rows."""
@@ -435,7 +435,7 @@ class TableColumns:
 def choose_columns(
     wanted: ColumnNames, rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str
 ) -> TableColumns:
-    """Return the columns to read: those that the user named, or those with well-known names.
+    """Return the columns to read: the ones that the user named, or the ones with well-known names.
 
     If no name of a text column is known, the sample of rows must have one column with clearly the longest values.
     """
@@ -462,7 +462,7 @@ def choose_columns(
 
 
 def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str) -> str:
-    """Return the column whose values are clearly longer than those of all others."""
+    """Return the column whose values are clearly longer than those of all other columns."""
     if len(names) == 1:
         return names[0]
     lengths = {
@@ -476,7 +476,7 @@ def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], whe
         or lengths[ranked[0]] < _MIN_LENGTH_RATIO * lengths[ranked[1]]
     ):
         raise InputError(
-            f"It is not clear which column of {where} holds the text: name it with text=; it has {_listed(names)}."
+            f"It is not clear which column of {where} contains the text: name it with text=; it has {_listed(names)}."
         )
     return ranked[0]
 

@@ -318,7 +318,7 @@ class Prose(NamedTuple):
 class Wikitext:
     """Markup of one wiki, whose namespaces have names in its language ("Categoria" in Italian).
 
-    `category_names` and `file_names` are those of the wiki; the English names are always known.
+    `category_names` and `file_names` are the names in the language of the wiki; the English names are always known.
     """
 
     category_names: Collection[str] = ()
