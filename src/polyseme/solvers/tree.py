@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import pdist
 
 from polyseme.core.fold_in import fold_in_shard
 from polyseme.core.model import EStepResult, Extrapolate, Model, Report, WordTotals, e_step
@@ -57,6 +58,8 @@ _START_SMOOTHING = 0.1
 _FIRST_SHARE = 0.5
 """P(node|leaf) of the first node on the path of a leaf that emits words."""
 _DAMPING, _DAMPING_OFFSET = 3, 1.05
+_DISTANCE_DIGITS = 6
+"""Digits to which distances between topics are compared."""
 _CHILDREN = 2
 """Leaves that replace a leaf when it is split."""
 _SMOOTHING = 0.01
@@ -262,7 +265,9 @@ def _similarity_order(topics: Floats, tree: Tree) -> Array:
     positions = {leaf: position for position, leaf in enumerate(leaves)}
     from_left = [positions[node] for node, _ in tree.depth_first() if node in positions]
     order = np.empty(len(leaves), dtype=np.intp)
-    order[from_left] = leaves_list(linkage(np.sqrt(topics.T), method="average"))
+    # Rounded, because the order of topics at the same distance must not depend on rounding errors of the fit.
+    distances = np.round(pdist(np.sqrt(topics.T)), _DISTANCE_DIGITS)
+    order[from_left] = leaves_list(linkage(distances, method="average"))
     return order
 
 
