@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,10 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
+GONE = ("missing", "a folder", "a device")
+"""Damages after which there is no file of the name."""
+
+
 def is_right(place: Path, command: str, answers: dict[str, Any], what: str) -> bool:
     """Return whether a command gave the correct answer; raise if it succeeded with another one."""
     found = answered(place, command)
@@ -206,7 +211,11 @@ def test_every_command_after_every_damage(made, answers, tmp_path, damage, comma
     for name in files_of(made / "run"):
         place = copied(made, tmp_path)
         DAMAGES[damage](place / "run" / name)
-        is_right(place, command, answers, f"{name} ({damage})")
+        expected = answers
+        if name == "explorer.html" and damage in GONE and command == "edit names":
+            expected = deepcopy(answers)  # a run without a page stays without one
+            del expected[command]["run"]["files"][name]
+        is_right(place, command, expected, f"{name} ({damage})")
 
 
 @pytest.mark.parametrize("command", ["topics", "search", "edit names"])

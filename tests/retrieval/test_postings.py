@@ -98,7 +98,7 @@ def test_the_bindings_check_all_arrays():
     sizes = np.zeros(2, dtype=np.int64)
     indptr, values = np.array([0, 2], dtype=np.int32), np.ones(2)
     for columns in ([0, 2], [-1, 0]):
-        with pytest.raises(ValueError, match="no word"):
+        with pytest.raises(ValueError, match="outside the vocabulary"):
             _postings.count_entries(indptr, np.array(columns, dtype=np.int32), values, sizes)
     with pytest.raises(ValueError, match=r"decreases|ends"):
         _postings.count_entries(np.array([0, 3, 2], np.int32), np.zeros(2, np.int32), values, sizes)

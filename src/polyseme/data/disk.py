@@ -458,7 +458,7 @@ class ShardedCorpus(ABC):
                 raise ValueError("its rows have a number that is not finite")
             widths.add(rows.shape[1])
         if len(widths) > 1:
-            raise ValueError("its rows have several widths")
+            raise ValueError("its rows have different widths")
         return generation
 
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Any = None) -> FoldedDocuments:

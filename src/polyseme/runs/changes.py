@@ -163,11 +163,8 @@ def changed_about(run: Run, shards: DiskCorpus) -> dict[str, Any]:
 
 
 def page_of(run: Run) -> str | None:
-    """Return how much of the texts the page of a run contains; None if the run was made without a page.
-
-    A page that was made and is missing now is written again.
-    """
-    return run.about.get("page_text", "excerpt") if PAGE_FILE in run.files.entries else None
+    """Return how much of the texts the page of a run contains; None if the run has no page, or lost it."""
+    return run.about.get("page_text", "excerpt") if (run.path / PAGE_FILE).is_file() else None
 
 
 class _NothingNew(Exception):

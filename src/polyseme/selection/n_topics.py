@@ -206,7 +206,7 @@ def select_n_topics(
 ) -> Selection:
     """Choose the number of topics that predicts held-out documents best, and the number that is good to read.
 
-    `reading_n_topics` chooses the number to read, between 5 and 25 whatever `n_topics` is.
+    `reading_n_topics` chooses the number to read from numbers of its own, whatever `n_topics` is.
 
     Prediction is judged by the completion perplexity of held-out documents. All numbers use the same folds and the same
     held-out halves, and differences are taken by document, so their standard errors are much smaller than those of the

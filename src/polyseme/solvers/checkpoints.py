@@ -182,11 +182,11 @@ class CheckpointStore:
             if not all(np.isfinite(array).all() for array in words.values()):
                 raise ValueError("a number is not finite")
             if len({array.shape for array in found.arrays.get("docs", {}).values()}) > 1:
-                raise ValueError("its rows have several widths")
+                raise ValueError("its rows have different widths")
             # The same objects as in the state, so that the next write does not remove files that the fit still reads.
             self._files = {name: self._corpus.save_rows(docs[name]) for name in found.files}
             if len({item.width for item in self._files.values()}) > 1:
-                raise ValueError("its rows have several widths")
+                raise ValueError("its rows have different widths")
         except (OSError, ValueError) as error:
             raise self._foreign(error) from None
         return SavedFit(Snapshot(docs, words, found.numbers), found.history)

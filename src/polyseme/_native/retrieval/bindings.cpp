@@ -86,7 +86,7 @@ std::vector<QueryList> lists_of(const In<int64_t>& indptr, const In<int32_t>& do
         const int64_t word = words.data()[i];
         require(0 <= word && word < n_words, "a word has no list");
         const int64_t start = indptr.data()[word], end = indptr.data()[word + 1];
-        require(0 <= start && start <= end && end <= size, "a list is outside of its array");
+        require(0 <= start && start <= end && end <= size, "a list is outside its array");
         if (start == end) continue;  // a word that does not occur is ignored
         const auto weight = static_cast<float>(values.data()[i] * rarity.data()[word]);
         lists.push_back({documents.data() + start, impacts.data() + start, end - start, weight, weight * bonus});
@@ -100,7 +100,7 @@ Counts<Index, T> counts_of(const In<Index>& indptr, const In<Index>& indices, co
     require(indptr.shape(0) > 0 && indices.shape(0) == values.shape(0), "the arrays of counts do not fit together");
     const auto rows = static_cast<int64_t>(indptr.shape(0)) - 1;
     const Index* starts = indptr.data();
-    require(starts[0] == 0 && static_cast<std::size_t>(starts[rows]) == indices.shape(0), "indptr has other ends");
+    require(starts[0] == 0 && static_cast<std::size_t>(starts[rows]) == indices.shape(0), "indptr does not span the indices");
     for (int64_t row = 0; row < rows; ++row) require(starts[row] <= starts[row + 1], "indptr decreases");
     return {starts, indices.data(), values.data(), rows, static_cast<int64_t>(n_words)};
 }
@@ -112,7 +112,7 @@ void bind_counts(nb::module_& module) {
         [](In<Index> indptr, In<Index> indices, In<T> values, Out<int64_t> sizes) {
             const auto counts = counts_of<Index, T>(indptr, indices, values, sizes.shape(0));
             const nb::gil_scoped_release released;
-            require(count_entries(counts, sizes.data()), "a column is no word");
+            require(count_entries(counts, sizes.data()), "a column is outside the vocabulary");
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("sizes").noconvert());
@@ -127,7 +127,7 @@ void bind_counts(nb::module_& module) {
             const nb::gil_scoped_release released;
             // The room that is left in each list must be enough for the entries of these documents.
             std::vector<int64_t> needed(ends.data(), ends.data() + n_words);
-            require(count_entries(counts, needed.data()), "a column is no word");
+            require(count_entries(counts, needed.data()), "a column is outside the vocabulary");
             for (std::size_t word = 0; word < n_words; ++word)
                 require(0 <= starts.data()[word] && starts.data()[word] <= ends.data()[word] &&
                             needed[word] <= starts.data()[word + 1] &&
@@ -159,7 +159,7 @@ NB_MODULE(_postings, module) {
                         "a list begins before the end of another");
                 before = ends.data()[word];
             }
-            require(static_cast<std::size_t>(before) <= documents.shape(0), "a list is outside of its array");
+            require(static_cast<std::size_t>(before) <= documents.shape(0), "a list is outside its array");
             const nb::gil_scoped_release released;
             return close_gaps(static_cast<int64_t>(ends.shape(0)), starts.data(), ends.data(), documents.data(),
                               lists.data());
