@@ -3,7 +3,9 @@
 import csv
 import gzip
 import json
+import re
 import shutil
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from polyseme.progress import SilentReporter, _rate
 from polyseme.runs import fit as fitting
 from polyseme.runs.fit import choose_n_topics
 from polyseme.runs.folder import atomic_folder
-from polyseme.runs.write import escape_formula
+from polyseme.runs.write import FORMULA_STARTS, escape_formula
 
 
 @pytest.fixture
@@ -268,6 +270,14 @@ def test_cells_that_look_like_formulas_are_escaped() -> None:
         "'@x",
         "plain",
     ]
+
+
+def test_the_page_escapes_the_same_cells_as_the_tables() -> None:
+    source = files("polyseme").joinpath("explore", "assets", "export.js").read_text(encoding="utf-8")
+    found = re.search(r"/\^(\[.+?\])/", source)
+    assert found is not None
+    assert all(re.match(found[1], start) for start in FORMULA_STARTS)
+    assert not re.match(found[1], "plain")
 
 
 def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ REFUSED = {
     "a function written in Python": CountVectorizer(strip_accents=strip_accents_unicode),
     "needs Python's regular expressions": CountVectorizer(token_pattern=r"\b\w+(?:-\w+)*\b"),
     "not fitted, so its language is not known": Vectorizer(language="english"),
-    "counted by a object, which only runs in Python": object(),
+    "counted with object, which only runs in Python": object(),
 }
 
 

@@ -590,7 +590,7 @@ def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], 
     if vectorizer is None:
         return _default_rules("")
     if not isinstance(vectorizer, CountVectorizer):
-        return _default_rules(f"The words were counted by a {type(vectorizer).__name__}, which only runs in Python.")
+        return _default_rules(f"The words were counted with {type(vectorizer).__name__}, which only runs in Python.")
     language = getattr(vectorizer, "language_", None)
     reason = _unsupported(vectorizer, language)
     if reason:

@@ -925,8 +925,8 @@ class Run:
         """
         if self.reading is not None:
             return self.reading.sample(size, seed).level(self.about["model"]["n_topics"])
-        title = f"{self.about.get('title') or self.path.name} ({size:,} of {self.n_documents:,} documents)"
         rows = sample_rows(self.n_documents, size, seed)
+        title = f"{self.about.get('title') or self.path.name} ({len(rows):,} of {self.n_documents:,} documents)"
         rows = rows if self.rows is None else self.rows[rows]
         about = {**self.about, "title": title}
         return Run(self.path, about, self.files, trust_pattern=self.trust_pattern, rows=rows, owner=self.owner)

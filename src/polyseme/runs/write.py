@@ -78,7 +78,7 @@ from polyseme.selection.levels import Level
 from polyseme.text.duplicates import NearDuplicates
 from polyseme.text.readers.inputs import Document
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Characters that start a formula; some spreadsheets also accept the full-width forms."""
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
 _MAX_KEPT_CHARACTERS = 2**26
@@ -552,7 +552,7 @@ def timestamp() -> str:
 
 def escape_formula(cell: str) -> str:
     """Return the text of a cell, quoted if a spreadsheet would read it as a formula."""
-    return "'" + cell if cell.startswith(_FORMULA_STARTS) else cell
+    return "'" + cell if cell.startswith(FORMULA_STARTS) else cell
 
 
 def topics_in_order(run: Run) -> list[int]:

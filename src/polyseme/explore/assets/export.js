@@ -14,7 +14,7 @@ function download(name, content, type) {
 function cell(value) {
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
   let text = String(value ?? "");
-  if (/^[=+\-@\t\r]/.test(text)) text = "'" + text;
+  if (/^[=+\-@\t\r\n＝＋－＠]/.test(text)) text = "'" + text; // the same characters as in the tables of a run
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
