@@ -167,10 +167,19 @@ class SparseCounts:
         return self
 
     def presence(self) -> SparseCounts:
-        """Return counts with every value set to 1: which document contains which word."""
+        """Return counts with every value set to 1: which document contains which word.
+
+        The result and its transpose share the ones.
+        """
+        import scipy.sparse as sp
+
         ones = np.ones_like(self.values)
-        transposes = [(None, transpose.presence()) for weights, transpose in self._transposes if weights is None]
-        return SparseCounts(self.indptr, self.indices, ones, self.n_docs, self.n_words, [*transposes])
+        known = next((transpose for weights, transpose in self._transposes if weights is None), None)
+        if known is None:
+            small = sp.csr_array((np.ones(ones.size, np.int8), self.indices, self.indptr), (self.n_docs, self.n_words))
+            known = _transpose_of(small, self.indptr.dtype)
+        by_word = SparseCounts(known.indptr, known.indices, ones, self.n_words, self.n_docs)
+        return SparseCounts(self.indptr, self.indices, ones, self.n_docs, self.n_words, [(None, by_word)])
 
     def matrix(self) -> Any:
         """Return the counts as a scipy array."""
@@ -303,12 +312,7 @@ class SparseCounts:
         for known_weights, transpose in self._transposes:
             if known_weights is weights:
                 return transpose
-        by_word = self.matrix().tocsc()
-        same = self.indptr.dtype
-        transpose = SparseCounts(
-            by_word.indptr.astype(same, copy=False), by_word.indices.astype(same, copy=False), by_word.data,
-            self.n_words, self.n_docs,
-        )  # fmt: skip
+        transpose = _transpose_of(self.matrix(), self.indptr.dtype)
         if weights is not None:
             transpose = transpose.with_values(transpose.values * weights[transpose.indices])
         self._transposes[:] = [(weights, transpose)]
@@ -397,6 +401,15 @@ class SparseCounts:
             max_iter=n_steps, by_coordinates=False, n_threads=n_threads,
         )  # fmt: skip
         return theta
+
+
+def _transpose_of(matrix: Any, index_dtype: np.dtype[Any]) -> SparseCounts:
+    """Return the transpose of a CSR array, with indices of the given type."""
+    by_word = matrix.tocsc()
+    return SparseCounts(
+        by_word.indptr.astype(index_dtype, copy=False), by_word.indices.astype(index_dtype, copy=False), by_word.data,
+        matrix.shape[1], matrix.shape[0],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 import io
 import multiprocessing
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import oracles
 from estimator_cases import X_WITH_GAPS, X, same_fit
@@ -234,3 +236,20 @@ def test_a_fit_in_a_worker_process_prints_lines(monkeypatch):
     monkeypatch.setattr(multiprocessing, "parent_process", object)
     fitted(max_iter=5, tol=0, verbose=1)
     assert "PLSA 5/5: log-likelihood" in written.getvalue()
+
+
+@pytest.mark.parametrize("solver", ["em", "auto"])
+def test_the_memory_of_a_fit_is_that_of_the_counts_and_the_factors(solver):
+    """The limit holds for the fit and for everything that is computed after it, such as the words shown."""
+    X = sp.random_array((6000, 3000), density=0.03, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
+    X.data[:] = np.ceil(5 * X.data)
+    model = PLSA(16, solver=solver, max_iter=2, random_state=0)
+    model.fit(X[:50])
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    factors = 4 * 16 * sum(X.shape)
+    assert peak < 3 * (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + factors)

@@ -189,11 +189,19 @@ def document_sums(
     present = counts.presence()
     sums = present.word_sums(A, B, n_threads=n_threads, weights=weights, memory=memory)
     sums *= B
+    if weights is None:
+        words = np.diff(present.transposed(None).indptr).astype(np.float64)
+    else:
+        words = present.word_totals(weights)
+    del present  # and its transpose, which is as large as the counts
     known = np.asarray((B > 0).any(axis=1))
-    counted = counts.sums_by_row(known[counts.indices].astype(np.float32)) > 0
+    filled = np.flatnonzero(np.diff(counts.indptr))
+    counted = np.zeros(counts.n_docs, dtype=bool)
+    if filled.size:
+        counted[filled] = np.logical_or.reduceat(known[counts.indices], counts.indptr[filled])
     per_document = np.where(counted, 1.0 if weights is None else weights, 0.0)
     topics = weighted_sum(per_document, doc_topic, n_threads=n_threads)
-    return DocumentSums(sums, topics, present.word_totals(weights))
+    return DocumentSums(sums, topics, words)
 
 
 class WordDocuments(NamedTuple):

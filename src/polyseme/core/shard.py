@@ -35,6 +35,8 @@ from polyseme.losses.entry_weights import EntryWeights
 
 _DENSE_NUMBERS_AT_ONCE = 1 << 22
 """Entries of a dense matrix that `row_batches` converts to CSR at a time."""
+_HASHES_AT_ONCE = 1 << 16
+"""Non-zeros that are hashed at a time."""
 _MAX_EXACT = 1000
 """Largest count whose split is exactly binomial."""
 _OTHER = np.uint64(0xD1B54A32D192ED03)
@@ -304,7 +306,7 @@ def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[F
     other documents.
     """
     x = counts.values.astype(np.float64)
-    keys = _keys(counts, x, seed)
+    keys = _keys(counts, seed)
     tokens = np.floor(x)
     rest = x - tokens
     held_out = _binomial(_uniform(keys), tokens, share)
@@ -331,18 +333,23 @@ def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = No
     """
     lengths = np.diff(counts.indptr)
     possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
-    hashes = _mix(_document_hashes(counts, counts.values.astype(np.float64)))[possible]
+    hashes = _mix(_document_hashes(counts))[possible]
     ordered = possible[np.argsort(hashes, kind="stable")]
     return ordered[: max(1, int(np.searchsorted(np.cumsum(lengths[ordered]), most, side="right")))]
 
 
-def _document_hashes(counts: SparseCounts, x: Floats) -> npt.NDArray[np.uint64]:
-    """Return a hash of the words and counts x of each document."""
-    content = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ x.view(np.uint64))
+def _document_hashes(counts: SparseCounts) -> npt.NDArray[np.uint64]:
+    """Return a hash of the words and counts of each document. Temporary arrays have a bounded size."""
     hashes = np.zeros(counts.n_docs, dtype=np.uint64)
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    if filled.size:
-        hashes[filled] = np.add.reduceat(content, counts.indptr[filled])
+    rows_at_once = max(1, counts.n_docs * _HASHES_AT_ONCE // max(1, counts.values.size))
+    for first in range(0, counts.n_docs, rows_at_once):
+        starts = counts.indptr[first : first + rows_at_once + 1]
+        part = slice(starts[0], starts[-1])
+        bits = counts.values[part].astype(np.float64).view(np.uint64)
+        content = _mix(counts.indices[part].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ bits)
+        filled = np.flatnonzero(np.diff(starts))
+        if filled.size:
+            hashes[first + filled] = np.add.reduceat(content, starts[filled] - starts[0])
     return hashes
 
 
@@ -353,9 +360,9 @@ def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return keys ^ (keys >> np.uint64(31))
 
 
-def _keys(counts: SparseCounts, x: Floats, seed: int) -> npt.NDArray[np.uint64]:
+def _keys(counts: SparseCounts, seed: int) -> npt.NDArray[np.uint64]:
     """Return a hash for each non-zero, of its word, the content of its document and the seed."""
-    documents = _mix(_document_hashes(counts, x) + np.uint64(seed))
+    documents = _mix(_document_hashes(counts) + np.uint64(seed))
     words = counts.indices.astype(np.uint64)
     return np.asarray(_mix(np.repeat(documents, np.diff(counts.indptr)) ^ _mix(words)))
 
