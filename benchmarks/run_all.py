@@ -4,7 +4,7 @@
     make bench BENCH_OPTIONS=--full            the full form
     python benchmarks/run_all.py [--full] [--only sweep text] [--output benchmarks/RESULTS.md]
 
-The small form takes less than ten minutes on two cores. It checks that everything runs and shows the order of magnitude
+The small form takes about twelve minutes on two cores. It checks that everything runs and shows the order of magnitude
 of the ratios. To quote figures, use the full form (estimated at two hours) on an otherwise idle machine. Other packages
 use their best documented settings, which the docstring of each script lists, and the same number of threads. The runner
 restricts everything to two cores. Benchmarks without their data or browser are listed as skipped, and packages that
@@ -85,7 +85,7 @@ BENCHMARKS = {
     "search_scale": Benchmark("Search in a million documents", "--documents 50000 --queries 20", ""),
     "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
-    "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1 --documents 2000", ""),
+    "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1", ""),
     "names": Benchmark("Names of topics", "--corpora docstrings --quick", ""),
     "hierarchy": Benchmark("Hierarchical topics", "--speed-only", ""),
     "tensor": Benchmark("Three-way counts", "--largest 200000", ""),
