@@ -25,7 +25,7 @@ from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
 from polyseme.runs.fit import fit_with_progress, write_levels
-from polyseme.runs.folder import VECTORIZER_FILE, run_lock
+from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, run_lock
 from polyseme.runs.models import fits_shards
 from polyseme.runs.names import (
     Namer,
@@ -38,7 +38,6 @@ from polyseme.runs.names import (
 )
 from polyseme.runs.run import (
     LEVELS_FOLDER,
-    PAGE_FILE,
     SHARDS_FOLDER,
     Run,
     columns_of,

@@ -51,6 +51,8 @@ from polyseme.io.files import (
 
 RUN_FILE = "run.json"
 """File that makes a folder a run."""
+PAGE_FILE = "explorer.html"
+"""Name of the explorer page in a run folder."""
 VECTORIZER_FILE = "vectorizer.json"
 """File with the vocabulary and the word rules of a run."""
 FORMAT_VERSION = 2

@@ -49,7 +49,7 @@ from polyseme.runs.documents import (
     topic_documents,
     unique_ids,
 )
-from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
+from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, check_is_run, read_about
 from polyseme.runs.junk import SAMPLE, WORDS_REMOVED, Mark, TokenSample, junk_notes
 from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt, word_names
 from polyseme.text.readers.inputs import REMARKS
@@ -57,7 +57,7 @@ from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import effective_threads
 
-MODEL_FILE, SHARDS_FOLDER, PAGE_FILE, TOPICS_FILE = "model.safetensors", "shards", "explorer.html", "topics.csv"
+MODEL_FILE, SHARDS_FOLDER, TOPICS_FILE = "model.safetensors", "shards", "topics.csv"
 LEVELS_FOLDER = "levels"
 """Folder with the models of finer levels, each in a subfolder named after its number of topics."""
 FILES_FOR_PEOPLE = (PAGE_FILE, TOPICS_FILE)

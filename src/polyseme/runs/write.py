@@ -48,6 +48,7 @@ from polyseme.runs.documents import (
 )
 from polyseme.runs.folder import (
     CHECKPOINT_FOLDER,
+    PAGE_FILE,
     RUN_FIELDS,
     RUN_FILE,
     STAGE_FIELDS,
@@ -64,7 +65,6 @@ from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names, par
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     MODEL_FILE,
-    PAGE_FILE,
     SHARDS_FOLDER,
     TOPICS_FILE,
     Run,

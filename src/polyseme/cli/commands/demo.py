@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyseme.cli.commands.explore import PAGE_FILE
 from polyseme.cli.console import Console, exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
-from polyseme.runs.folder import check_target
+from polyseme.runs.folder import PAGE_FILE, check_target
 
 if TYPE_CHECKING:
     from polyseme.progress import Reporter

@@ -11,9 +11,7 @@ import typer
 from polyseme.cli import options
 from polyseme.cli.console import Console, screen_reporter
 from polyseme.errors import InputError
-
-PAGE_FILE = "explorer.html"
-"""Name of the page in the run folder."""
+from polyseme.runs.folder import PAGE_FILE
 
 
 def explore(

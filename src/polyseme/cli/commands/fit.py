@@ -19,7 +19,7 @@ from polyseme.cli.console import (
     screen_reporter,
     topic_rows,
 )
-from polyseme.runs.folder import check_target
+from polyseme.runs.folder import PAGE_FILE, check_target
 
 
 def fit(
@@ -190,7 +190,7 @@ def fit(
             screen.print(note, soft_wrap=True)
     screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:
-        screen.print(f"Page to explore: {folder / 'explorer.html'}", soft_wrap=True)
+        screen.print(f"Page to explore: {folder / PAGE_FILE}", soft_wrap=True)
     exit_if_interrupted(run.about["interrupted"])
 
 
