@@ -317,7 +317,7 @@ class TestFrames:
     def test_the_longest_column_is_the_text(self, library):
         data = {"who": ["Ada", "Bob"], "said": ["a long sentence about topics", "another long sentence"], "n": [1, 2]}
         assert texts(open_source(frame_of(library, data))) == data["said"]
-        with pytest.raises(InputError, match=r"which column of the data frame holds the text: .*it has 'who', 'n'"):
+        with pytest.raises(InputError, match=r"which column of the data frame contains the text: .*it has 'who', 'n'"):
             open_source(frame_of(library, {"who": ["Ada"], "n": [1]}))
 
     def test_several_text_columns(self, library):
@@ -331,7 +331,7 @@ class TestFrames:
 
     @pytest.mark.parametrize("values", [[1, 2], [1.5, 2.5], [True, False], [b"x", b"y"], [[1], [2]]])
     def test_a_text_column_without_texts(self, library, values):
-        with pytest.raises(InputError, match=r"Column 'text' holds an? .* in row 1, not a text: name a column"):
+        with pytest.raises(InputError, match=r"Column 'text' contains an? .* in row 1, not a text: name a column"):
             list(open_source(frame_of(library, {"text": values})))
 
     def test_more_rows_than_are_converted_at_a_time(self, library):
