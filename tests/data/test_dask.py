@@ -405,7 +405,7 @@ def separate_cluster(folder):
             command = [sys.executable, "-m", f"distributed.cli.{name}", *arguments, "--scheduler-file", str(found)]
             started.append(subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL))
         deadline = time.monotonic() + 60
-        while not found.exists():
+        while not found.exists() or not found.read_text().rstrip().endswith("}"):  # it may not be complete yet
             assert time.monotonic() < deadline
             time.sleep(0.05)
         address = json.loads(found.read_text())["address"]

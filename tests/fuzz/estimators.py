@@ -181,12 +181,12 @@ OTHERS: dict[str, dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
         "doc_topic_prior": PRIORS,
         "topic_word_prior": PRIORS,
         "background": ((0.0, 0.1, 0.5), (1.0, -0.1, 2, float("nan"), "x", None, True)),
-        "early_stopping": ((None, EarlyStopping(folds=2), False), ("x", 5, True)),
+        "early_stopping": ((None, "two folds", False), ("x", 5, True)),
     },
     "NMF": {
         "loss": ((*LOSSES,), ("x", None)),
         "solver": ((*SOLVERS,), ("x", None)),
-        "early_stopping": ((None, EarlyStopping(folds=2)), ("x", True)),
+        "early_stopping": ((None, "two folds"), ("x", True)),
     },
     "LDA": {
         "solver": (("variational", "online", "map", "tempered"), ("x", None)),
@@ -255,8 +255,11 @@ def _made(name: str, parameters: dict[str, Any]) -> Any:
 
 
 def _value(value: Any) -> Any:
+    """Return the value of a parameter; those that JSON cannot store have names."""
     if value == "generator":
         return np.random.default_rng(0)
+    if value == "two folds":
+        return EarlyStopping(folds=2)
     return np.random.RandomState(0) if value == "RandomState" else value
 
 

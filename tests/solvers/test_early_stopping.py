@@ -271,3 +271,12 @@ def test_grid_search_over_priors():
     grid = {"topics__topic_word_prior": [None, 1.1, Dirichlet(30.0)]}
     search = GridSearchCV(pipeline, grid, cv=3).fit(texts())
     assert search.best_params_["topics__topic_word_prior"] == 1.1
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_folds_that_leave_no_tokens_are_refused(row):
+    """All tokens are in one document, so a fold has no tokens to fit, or none to score."""
+    X = np.zeros((4, 3))
+    X[row] = [5, 3, 2]
+    with pytest.raises(UnsupportedError, match=r"no tokens are left to fit|do not occur in the rest"):
+        PLSA(2, random_state=0, early_stopping=EarlyStopping(folds=2)).fit(X)

@@ -241,6 +241,8 @@ def _mean_log(
     seen: MemoryCorpus, scored: SparseCounts, weights: Floats | None, smoothing: float
 ) -> Callable[[Array], float]:
     """Return a function of p: mean log of (1 - smoothing) p + smoothing P(w) over the tokens `scored`, weighted."""
+    if not seen.tokens > 0:
+        raise UnsupportedError("Without the held-out documents no tokens are left to fit: leave early_stopping out.")
     base = seen.unigram[scored.indices]
     x = scored.values * (base > 0)
     if weights is not None:
