@@ -152,11 +152,25 @@ class SparseCounts:
 
     def sums_by_row(self, values: Array) -> Floats:
         """Return the sum over each document of `values`, one number per non-zero, in float64."""
-        sums = np.zeros(self.n_docs)
+        return self.reduce_rows(np.add, values, np.float64)
+
+    def reduce_rows(self, function: np.ufunc, values: Array, dtype: npt.DTypeLike) -> Array:
+        """Return a reduction over each document of `values`, one number per non-zero; zero for an empty document."""
+        reduced = np.zeros(self.n_docs, dtype)
         filled = np.flatnonzero(np.diff(self.indptr))
         if filled.size:
-            sums[filled] = np.add.reduceat(values, self.indptr[filled], dtype=np.float64)
-        return sums
+            reduced[filled] = function.reduceat(values, self.indptr[filled], dtype=dtype)
+        return reduced
+
+    def blocks(self, n_nonzeros: int) -> Iterator[tuple[slice, SparseCounts]]:
+        """Yield blocks of documents with about `n_nonzeros` non-zeros each: the rows, and their counts."""
+        rows_at_once = max(1, self.n_docs * n_nonzeros // max(1, self.values.size))
+        for first in range(0, self.n_docs, rows_at_once):
+            starts = self.indptr[first : first + rows_at_once + 1]
+            part = slice(starts[0], starts[-1])
+            indices, values = self.indices[part], self.values[part]
+            block = SparseCounts(starts - starts[0], indices, values, starts.size - 1, self.n_words)
+            yield slice(first, first + block.n_docs), block
 
     def release(self) -> None:
         """Free the cached transpose."""
@@ -174,7 +188,7 @@ class SparseCounts:
         import scipy.sparse as sp
 
         ones = np.ones_like(self.values)
-        known = next((transpose for weights, transpose in self._transposes if weights is None), None)
+        known = self._cached_transpose(None)
         if known is None:
             small = sp.csr_array((np.ones(ones.size, np.int8), self.indices, self.indptr), (self.n_docs, self.n_words))
             known = _transpose_of(small, self.indptr.dtype)
@@ -190,14 +204,11 @@ class SparseCounts:
     def word_totals(self, weights: Floats | None) -> Floats:
         """Return sum_d weight_d x_dw in float64."""
         sums = np.zeros(self.n_words)
-        rows_at_once = max(1, self.n_docs * NUMBERS_AT_ONCE // max(1, self.values.size))
-        for first in range(0, self.n_docs, rows_at_once):
-            starts = self.indptr[first : first + rows_at_once + 1]
-            part = slice(starts[0], starts[-1])
-            values = self.values[part].astype(np.float64)
+        for rows, block in self.blocks(NUMBERS_AT_ONCE):
+            values = block.values.astype(np.float64)
             if weights is not None:
-                values *= np.repeat(weights[first : first + rows_at_once], np.diff(starts))
-            sums += np.bincount(self.indices[part], values, minlength=self.n_words)
+                values *= np.repeat(weights[rows], np.diff(block.indptr))
+            sums += np.bincount(block.indices, values, minlength=self.n_words)
         return sums
 
     def sweep(
@@ -309,14 +320,18 @@ class SparseCounts:
 
     def transposed(self, weights: Floats | None) -> SparseCounts:
         """Return the transpose (words x documents), with counts times document weights. Cached until `release`."""
-        for known_weights, transpose in self._transposes:
-            if known_weights is weights:
-                return transpose
-        transpose = _transpose_of(self.matrix(), self.indptr.dtype)
+        known = self._cached_transpose(weights)
+        if known is not None:
+            return known
+        plain = self._cached_transpose(None)
+        transpose = _transpose_of(self.matrix(), self.indptr.dtype) if plain is None else plain
         if weights is not None:
             transpose = transpose.with_values(transpose.values * weights[transpose.indices])
         self._transposes[:] = [(weights, transpose)]
         return transpose
+
+    def _cached_transpose(self, weights: Floats | None) -> SparseCounts | None:
+        return next((transpose for known, transpose in self._transposes if known is weights), None)
 
     def take(self, rows: Array) -> SparseCounts:
         """Return the counts of these rows."""

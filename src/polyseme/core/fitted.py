@@ -195,10 +195,7 @@ def document_sums(
         words = present.word_totals(weights)
     del present  # and its transpose, which is as large as the counts
     known = np.asarray((B > 0).any(axis=1))
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    counted = np.zeros(counts.n_docs, dtype=bool)
-    if filled.size:
-        counted[filled] = np.logical_or.reduceat(known[counts.indices], counts.indptr[filled])
+    counted = counts.reduce_rows(np.logical_or, known[counts.indices], bool)
     per_document = np.where(counted, 1.0 if weights is None else weights, 0.0)
     topics = weighted_sum(per_document, doc_topic, n_threads=n_threads)
     return DocumentSums(sums, topics, words)

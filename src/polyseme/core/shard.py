@@ -341,15 +341,10 @@ def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = No
 def _document_hashes(counts: SparseCounts) -> npt.NDArray[np.uint64]:
     """Return a hash of the words and counts of each document. Temporary arrays have a bounded size."""
     hashes = np.zeros(counts.n_docs, dtype=np.uint64)
-    rows_at_once = max(1, counts.n_docs * _HASHES_AT_ONCE // max(1, counts.values.size))
-    for first in range(0, counts.n_docs, rows_at_once):
-        starts = counts.indptr[first : first + rows_at_once + 1]
-        part = slice(starts[0], starts[-1])
-        bits = counts.values[part].astype(np.float64).view(np.uint64)
-        content = _mix(counts.indices[part].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ bits)
-        filled = np.flatnonzero(np.diff(starts))
-        if filled.size:
-            hashes[first + filled] = np.add.reduceat(content, starts[filled] - starts[0])
+    for rows, block in counts.blocks(_HASHES_AT_ONCE):
+        bits = block.values.astype(np.float64).view(np.uint64)
+        content = _mix(block.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ bits)
+        hashes[rows] = block.reduce_rows(np.add, content, np.uint64)
     return hashes
 
 

@@ -860,8 +860,7 @@ def _without_rounding(vectors: Floats, counts: Any, basis: Floats) -> Floats:
     Otherwise a document that shares no direction with a query would be a hit by a rounding error.
     """
     lengths = np.sqrt(np.einsum("wk,wk->w", basis, basis))
-    rows = np.repeat(np.arange(len(vectors)), np.diff(counts.indptr))
-    sizes = np.bincount(rows, weights=counts.data * lengths[counts.indices], minlength=len(vectors))
+    sizes = _sums_by_row(counts, counts.data * lengths[counts.indices])
     return np.where(np.abs(vectors) > _ROUNDING * sizes[:, np.newaxis], vectors, 0.0)
 
 
