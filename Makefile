@@ -17,7 +17,17 @@ LOWEST_TESTS := tests/attacks tests/test_import.py tests/test_plots.py $(patsubs
 	$(patsubst %,tests/text/readers/test_%.py,tables text office) tests/retrieval/test_index.py \
 	$(patsubst %,tests/cli/test_%.py,app fit search)
 
-FAST_TESTS = $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_OPTIONS)
+# What lint reads: not the runs, pages and scripts that users leave in the same folder.
+CODE := src tests tools benchmarks reproductions examples
+PAGES := $(wildcard docs .ci .github .pre-commit-config.yaml ARCHITECTURE.md CHANGELOG.md CITATION.cff CMakeLists.txt \
+	CONTRIBUTING.md Makefile README.md SECURITY.md mkdocs.yml pyproject.toml)
+
+PYTEST := $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
+# Pages, tools, benchmarks and reproductions of papers.
+DOCS_TESTS := tests/project tests/reproductions
+# Browser, clusters, killed processes and limits of processes.
+APP_TESTS := tests/browser tests/conformance/test_corpora.py tests/data/test_dask.py tests/cli/test_fit_shards_killed.py \
+	tests/runs/test_write_killed.py $(patsubst %,tests/attacks/test_%.py,cluster threads interrupt)
 
 # Directories are listed too: their times change when a file is removed.
 PACKAGE_SOURCES := $(shell find src -name __pycache__ -prune -o -print) pyproject.toml $(wildcard CMakeLists.txt)
@@ -44,8 +54,8 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-lowest coverage lint docs reproduce bench package browser native-sanitize sanitize \
-	fuzz clean
+.PHONY: help demo test test-docs test-app test-all test-lowest coverage lint docs reproduce bench package browser \
+	native-sanitize sanitize fuzz clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,11 +63,17 @@ help: ## list these targets
 demo: $(VENV)/.package ## build, then fit topics on a corpus that every install has
 	$(BIN)/polyseme demo
 
-test: lint ## lint and the tests, without the long ones
-	$(FAST_TESTS)
+test: lint ## lint and the tests of the package
+	$(PYTEST) $(patsubst %,--ignore=%,$(DOCS_TESTS) $(APP_TESTS)) $(PYTEST_OPTIONS)
+
+test-docs: $(VENV)/.package $(VENV)/.tools ## the tests of pages, examples, tools, benchmarks and reproductions
+	$(PYTEST) $(DOCS_TESTS) $(PYTEST_OPTIONS)
+
+test-app: $(VENV)/.package $(VENV)/.tools ## the tests with a browser, a cluster, and processes that are killed or limited
+	$(PYTEST) $(APP_TESTS) $(PYTEST_OPTIONS)
 
 test-all: lint native-sanitize sanitize ## all tests under each instruction set, then the long ones, the sanitizers and the fuzzers
-	$(BIN)/python tools/each_instruction_set.py $(FAST_TESTS)
+	$(BIN)/python tools/each_instruction_set.py $(PYTEST) $(PYTEST_OPTIONS)
 	$(BIN)/python -m pytest -m slow $(PYTEST_OPTIONS)
 	$(MAKE) fuzz
 
@@ -65,13 +81,13 @@ test-lowest: $(LOWEST_VENV)/.package ## a part of the tests with the lowest vers
 	$(LOWEST_VENV)/bin/python -m pytest -m "not slow" -o filterwarnings=default --numprocesses 2 --dist loadfile \
 		$(LOWEST_TESTS) $(PYTEST_OPTIONS)
 
-coverage: $(VENV)/.package $(VENV)/.tools ## the same tests, with the lines that they miss; fails below 95 %
-	$(FAST_TESTS) --cov --cov-report=term
+coverage: $(VENV)/.package $(VENV)/.tools ## all tests but the long ones, with the lines that they miss; fails below 95 %
+	$(PYTEST) --cov --cov-report=term $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.package $(VENV)/.tools ## style, spelling, types and docstrings
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/codespell
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/codespell $(CODE) $(PAGES)
 	$(BIN)/mypy
 	$(BIN)/python tools/check_docstrings.py
 

@@ -100,15 +100,6 @@ def test_packages_do_not_import_each_other_in_circles() -> None:
         below = {package: imported for package, imported in below.items() if package not in free}
 
 
-def test_class_names_are_unique() -> None:
-    files: dict[str, list[str]] = {}
-    for path in FILES:
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.ClassDef):
-                files.setdefault(node.name, []).append(str(path.relative_to(SOURCES)))
-    assert not {name: where for name, where in files.items() if len(where) > 1}
-
-
 def test_solvers_declare_what_they_can_and_are_not_probed():
     """Code uses the declarations of solvers and runs, and does not check whether an attribute exists."""
     files = [*(SOURCES / "solvers").glob("*.py"), *(SOURCES / "core").glob("*.py")]

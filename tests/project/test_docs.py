@@ -205,11 +205,3 @@ def test_broken_links_are_found(tmp_path):
         f"# Here\n{good}\n[e](none.md) [f](other.md#three) [g](#there)\n```\n[h](h.md)\n```\n", encoding="utf-8"
     )
     assert broken_links(page) == ["none.md", "other.md#three", "#there"]
-
-
-ARCHAIC = re.compile(r"\b(?:lest|dear|sends home|lengthen|put down|taken up|house|rooms|floors|stairs|mended)\b", re.I)
-
-
-@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_pages_use_plain_words(page):
-    assert ARCHAIC.findall(page.read_text(encoding="utf-8")) == []
