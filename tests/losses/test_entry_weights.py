@@ -335,6 +335,22 @@ def test_errors(name):
         PLSA(K, random_state=0, **settings).fit(data, entry_weight=weights)
 
 
+@pytest.mark.parametrize("kind", [PLSA, NMF])
+@pytest.mark.parametrize(
+    "weights",
+    [np.ones(X.shape), np.repeat(np.arange(1.0, 41)[:, np.newaxis], 30, axis=1), sp.csr_array(np.ones(X.shape)),
+     HiddenEntries(np.zeros(X.shape))],
+    ids=["ones", "rows", "sparse", "none-hidden"],
+)  # fmt: skip
+def test_nan_is_refused_where_all_entries_of_a_document_have_the_same_weight(kind, weights):
+    data, message = X.copy(), "X is NaN in row 3, column 5, where entry_weight is positive"
+    data[3, 5] = np.nan
+    model = kind(2, random_state=0, max_iter=1, tol=1e9).fit(X)
+    for method in (model.fit, model.fit_transform, model.transform):
+        with pytest.raises(InputError, match=message):
+            method(data, entry_weight=weights)
+
+
 @pytest.mark.parametrize("parameters", [{"background": 0.2}, {"doc_topic_prior": 1.1}, {"solver": "tempered"}], ids=str)
 def test_models_that_cannot_weigh_entries_refuse_them_for_new_documents(parameters):
     model = PLSA(2, random_state=0, max_iter=3, tol=0, **parameters).fit(X)

@@ -908,18 +908,18 @@ def observed_data(estimator: Any, X: Any, entry_weight: Any, *, reset: bool) -> 
         entries: EntryWeights = DenseWeights(DenseCounts(np.asarray(~missing, dtype=dtype)))
     else:
         weights = _entry_weights(entry_weight, X.shape, dtype)
-        if isinstance(weights, np.ndarray):
-            return ObservedData(X, None, None if (weights == 1).all() else weights)
-        entries = weights
         if missing is not None:
             rows, columns = np.nonzero(missing)
-            wrong = np.flatnonzero(entries.at(rows, columns))
+            wrong = np.flatnonzero(weights[rows] if isinstance(weights, np.ndarray) else weights.at(rows, columns))
             if wrong.size:
                 row, column = rows[wrong[0]], columns[wrong[0]]
                 raise InputError(
                     f"X is NaN in row {row}, column {column}, where entry_weight is positive: give a missing entry the "
                     "weight 0."
                 )
+        if isinstance(weights, np.ndarray):
+            return ObservedData(X, None, None if (weights == 1).all() else weights)
+        entries = weights
     if reset:  # for new documents, the inference of the fitted model checks this
         declared_model(estimator).check_weighs_entries()
     _check_observed(entries, X.shape, dtype, reset)
