@@ -5,6 +5,7 @@ import ssl
 import sys
 import urllib.error
 import urllib.request
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def cluster():
     """Return a client of two local workers, and the addresses on which the cluster listens."""
     before = listening_addresses()
     with connected(2) as client:
+        client.wait_for_workers(2)
         yield client, listening_addresses() - before
 
 
@@ -53,10 +55,16 @@ def addresses(cluster):
 
 
 def rpc_ports(client):
-    """Return the ports of scheduler, nannies and workers that take commands."""
-    workers = client.scheduler_info()["workers"]
-    addresses = [client.scheduler.address, *workers, *(worker["nanny"] for worker in workers.values())]
-    assert len(addresses) == 5
+    """Return the ports of scheduler, nannies and workers that take commands.
+
+    The scheduler is asked: `client.scheduler_info()` reads a cache that a timer of the client replaces by one without
+    workers.
+    """
+    workers = client.run_on_scheduler(
+        lambda dask_scheduler: [(worker.address, worker.nanny) for worker in dask_scheduler.workers.values()]
+    )
+    assert workers
+    addresses = [client.scheduler.address, *chain.from_iterable(workers)]
     assert all(address.startswith("tls://127.0.0.1:") for address in addresses)
     return [int(address.rpartition(":")[2]) for address in addresses]
 
