@@ -2,10 +2,10 @@
 
 The weights maximize the likelihood (`MaximumLikelihood`) or minimize a loss without a likelihood (`LeastLoss`).
 `doc_topic_`, `fit_transform` and `transform` use the same function: it starts from uniform weights and runs until
-convergence, for each document separately. If a prior has several maxima, training documents start from the weights of
-the fit instead, because these weights and the topics are a local maximum together. Words of probability zero under all
-topics and the background are ignored; a document without other words gets P(z). The squared loss of NMF is minimized by
-coordinate descent, every other loss by majorization-minimization.
+convergence, for each document separately. If a prior has several maxima, or a loss is not convex, training documents
+start from the weights of the fit instead, because these weights and the topics are a local optimum together. Words of
+probability zero under all topics and the background are ignored; a document without other words gets P(z). The squared
+loss of NMF is minimized by coordinate descent, every other loss by majorization-minimization.
 
 References
 ----------
@@ -233,13 +233,16 @@ class LeastLoss(NoLargeArrays):
     learns_prior: ClassVar[bool] = False
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
-    has_one_maximum: ClassVar[bool] = True
     prior: ClassVar[None] = None
     topic_share: ClassVar[None] = None
     loss: Loss
     """What is minimized."""
     free_scale: bool
     """Whether the approximation of a document may have any sum (NMF), or has the sum of the document (PLSA)."""
+
+    @property
+    def has_one_maximum(self) -> bool:
+        return self.loss.is_convex
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -255,13 +258,13 @@ class LeastLoss(NoLargeArrays):
         known = word_sums > 0
         known_counts, unseen_tokens = select_known_words(counts, known)
         used, topics = known_counts, topic_word
-        entries = None if given is None else given.entries
+        start, entries = (None, None) if given is None else given
         if entries is not None:
             Model(len(topic_word), loss=self.loss).check_weighs_entries()
         if not known.all() and entries is None:  # losses that weigh entries are defined for x = q = 0
             used, topics = sparse_counts(known_counts.matrix()[:, known], counts.dtype), topic_word[:, known]
         self.loss.check_data(used)
-        factor = self._factor(used, padded(topics.T, counts.dtype), len(topics), n_threads, entries)
+        factor = self._factor(used, padded(topics.T, counts.dtype), len(topics), n_threads, start, entries)
         doc_topic, sums = normalize_rows(factor), factor.sum(axis=1, dtype=np.float64)
         empty = ~(sums > 0)
         if empty.any():
@@ -277,10 +280,18 @@ class LeastLoss(NoLargeArrays):
         """Return operands whose products are the shares of the words in the approximation of a document."""
         return mean_operands(weights, topic_word)
 
-    def _factor(self, counts: SparseCounts, B: Array, K: int, n_threads: int, entries: EntryWeights | None) -> Array:
-        """Return W (documents x K) for fixed topics B (words x width)."""
+    def _factor(
+        self, counts: SparseCounts, B: Array, K: int, n_threads: int, start: Array | None, entries: EntryWeights | None
+    ) -> Array:
+        """Return W (documents x K) for fixed topics B (words x width).
+
+        It starts from the rows of `start` (None: uniform weights, which also replace a row of zeros).
+        """
         totals = counts.totals
         factor = padded(np.repeat(totals[:, np.newaxis] / K, K, axis=1), B.dtype)
+        if start is not None:
+            kept = start.any(axis=1)
+            factor[kept] = start[kept]
         if self.free_scale and self.loss.zeros is Zeros.SQUARED and entries is None:
             products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
             factor = least_squares_rows(

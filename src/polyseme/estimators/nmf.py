@@ -97,7 +97,8 @@ class NMF(FittedDecomposition):
     components_ : array of shape (K, n_words)
         H.
     doc_factor_ : array of shape (n_documents, K)
-        W of the training documents, equal to `transform(X)`.
+        W of the training documents: `transform(X)`, or, for a loss that is not convex (`Beta` below 1 or above 2), a
+        minimum that continues from W of the fit.
     reconstruction_err_ : float
         Loss of `doc_factor_` and `components_`, weighted by `sample_weight`. For the squared loss, the square root of
         twice this number is the Frobenius norm of X - W H. Not available for a model from `PLSA.to_nmf`.
@@ -235,7 +236,7 @@ class NMF(FittedDecomposition):
         Returns
         -------
         array of shape (n_documents, K)
-            W, equal to `transform(X)`.
+            The attribute `doc_factor_`.
         """
         return self.fit(X, y, sample_weight, feature_names, entry_weight).doc_factor_
 

@@ -166,7 +166,8 @@ class PLSA(TopicEstimator):
         P(w|z); rows sum to one.
     doc_topic_ : array of shape (n_documents, K)
         P(z|d) of the training documents, equal to `transform(X)`, unless `doc_topic_prior` has several maxima
-        (`prior.concave` is False). Then it starts from the weights of the fit, and `transform` from uniform weights.
+        (`prior.concave` is False) or the loss is not convex (`Beta` below 1 or above 2). Then it starts from the
+        weights of the fit, and `transform` from uniform weights.
     topic_weights_ : array of shape (K,)
         P(z).
     doc_weights_ : array of shape (n_documents,)
@@ -539,7 +540,7 @@ class PLSA(TopicEstimator):
         end, topics = FitSummary.of(best, interrupted, solver.name), topics_of_run(best.run, problem.corpus)
         rows = None
         if not topics["inference"].has_one_maximum:
-            rows = best.run.theta if problem.corpus is corpus else corpus.split(best.run.theta)
+            rows = best.run.inferred if problem.corpus is corpus else corpus.split(best.run.inferred)
             rows = _rows_of_all(corpus, rows)
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in

@@ -101,6 +101,11 @@ class SolverRun(Iterative):
     def phi(self) -> Array:
         """Return P(w|z), words x width."""
 
+    @property
+    def inferred(self) -> Any:
+        """Return the weights of the documents in the form that inference has, from which folding in can continue."""
+        return self.theta
+
     def snapshot(self) -> Snapshot:
         """Return the state for a checkpoint. A run of a resumable solver defines it."""
         raise UnsupportedError("This fit cannot be stored in a checkpoint: leave checkpoint out.")

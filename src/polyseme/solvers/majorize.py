@@ -180,6 +180,10 @@ class LossRun(Ascent[Unnormalized], SolverRun):
     def phi(self) -> Array:
         return self.point.phi
 
+    @property
+    def inferred(self) -> Array:
+        return self.point.rescaled(self._problem.corpus.n_threads).docs
+
     def advance(self) -> None:
         super().advance()
         if self.exhausted:
