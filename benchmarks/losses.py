@@ -13,6 +13,9 @@ start; tol=0 disables its test of convergence. Both have the same data, type and
 - The other losses: seconds of an iteration, without a peer.
 - Losses after 100 iterations from five common starts: three losses on the trumpet; Kullback-Leibler, as NMF fits it by
   default, also on faces, a scene, counts of words and three synthetic tables. --losses runs this part only.
+- Fits with default settings from ten random starts, on eight data sets: the loss of beta divergences over that of
+  NMF(solver="mu", init="random") of scikit-learn; chi-square over its own long fit (tol = 1e-7, at most 5,000
+  iterations); the absolute loss over the absolute error of the squared fit. --defaults runs this part only.
 - Folding in 20 Newsgroups with an Entropic prior against folding in without a prior (CPU seconds). --folding-in runs
   this part only.
 """
@@ -42,7 +45,7 @@ from common import (
     require_file,
     time_call,
 )
-from polyseme import PLSA
+from polyseme import NMF, PLSA
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts, sparse_counts
@@ -171,6 +174,53 @@ def dense_data() -> dict[str, np.ndarray]:
     }
 
 
+def default_data() -> dict[str, np.ndarray]:
+    """Return the eight tables of the comparison with default settings; those from files are thinned out."""
+    rng = np.random.default_rng(0)
+    factors = rng.gamma(0.5, 1.0, (200, 6)) @ rng.gamma(0.5, 1.0, (6, 60))
+    rates = 3 * rng.gamma(0.3, 1.0, (200, 6)) @ rng.gamma(0.3, 1.0, (6, 60))
+    noisy = rng.uniform(0, 1, (200, 6)) @ rng.uniform(0, 1, (6, 60)) + 0.05 * rng.normal(size=(200, 60))
+    files = {name: require_file(DATA / "nontext" / name) for name in ("hsi_samson.npz", "hsi_moffett.npz")}
+    samson, moffett = (np.load(path)["Y"].astype(np.float64) for path in files.values())
+    faces = _rows_of(np.load(require_file(DATA / "nontext" / "olivetti.npz")), 400)
+    news = load_counts(NEWSGROUPS).tocsr()[::80].astype(np.float64)
+    news = news[:, np.asarray((news > 0).sum(axis=0)).ravel() >= 8]
+    return {
+        "gamma": (factors + 0.01) * rng.gamma(2.0, 0.5, (200, 60)),
+        "Poisson": rng.poisson(rates).astype(np.float64),
+        "low rank": np.maximum(noisy, 1e-3),
+        "Samson": np.maximum(samson[::20], 1e-6),
+        "Moffett": np.maximum(moffett[::8], 1e-6),
+        "trumpet": np.load(require_file(TRUMPET))["S"].astype(np.float64)[::4, ::4] + 1e-3,
+        "faces": np.maximum(faces[::4, ::16], 1e-3),
+        "newsgroups": np.asarray(news[np.asarray(news.sum(axis=1)).ravel() > 0].todense()),
+    }
+
+
+def compare_defaults(seeds: int, K: int = 10) -> None:
+    """Print how fits with default settings compare with scikit-learn, with a long fit, and with the squared fit."""
+    for name, data in default_data().items():
+        for loss in (Beta(-0.5), Beta(0), Beta(0.5), Beta(1.5), Beta(2), Beta(3)):
+            X = data + 0.01 * data.mean() if loss.needs_positive and (data == 0).any() else data
+            ours, theirs = [], []
+            for seed in range(seeds):
+                ours.append(NMF(K, loss=loss, random_state=seed).fit(X).reconstruction_err_)
+                model = SklearnNMF(K, solver="mu", beta_loss=loss.beta, init="random", random_state=seed)
+                Q = model.fit_transform(X) @ model.components_
+                theirs.append(loss.values(X, np.maximum(Q, 1e-12 * np.maximum(X, X.mean()))).sum())
+            what = f"{name}, {loss.name}: default loss over scikit-learn mu, medians of {seeds} seeds"
+            report_figure(what, f"{median(ours) / median(theirs):.3f}", "at most 1.01")
+        fits = [NMF(K, loss="chi-square", random_state=seed).fit(data).reconstruction_err_ for seed in range(seeds)]
+        long = NMF(K, loss="chi-square", random_state=0, tol=1e-7, max_iter=5000).fit(data).reconstruction_err_
+        report_figure(f"{name}, chi-square: median default loss over a long fit", f"{median(fits) / long:.3f}")
+        ratios = []
+        for seed in range(seeds):
+            squared = NMF(K, loss="squared", random_state=seed).fit(data)
+            error = np.abs(data - squared.doc_factor_ @ squared.components_).sum()
+            ratios.append(NMF(K, loss="absolute", random_state=seed).fit(data).reconstruction_err_ / error)
+        report_figure(f"{name}, absolute: largest loss over that of the squared fit", f"{max(ratios):.3f}", "at most 1")
+
+
 def _rows_of(file: Any, n_rows: int) -> np.ndarray:
     """Return the largest array of a file as a table with `n_rows` rows, without negative numbers."""
     array = max((file[name] for name in file.files), key=lambda one: one.size).astype(np.float64)
@@ -212,11 +262,15 @@ def main() -> None:
     parser.add_argument("--k", type=int, nargs="+", default=[20, 50])
     parser.add_argument("--quick", action="store_true", help="two rounds, the first K only")
     parser.add_argument("--losses", action="store_true", help="only the losses after the same number of iterations")
+    parser.add_argument("--defaults", action="store_true", help="only the fits with default settings")
     parser.add_argument("--folding-in", action="store_true", help="only the part on folding in")
     args = parser.parse_args()
     if args.quick:
         args.rounds, args.iterations, args.k = 2, 2, args.k[:1]
     describe_machine()
+    if args.defaults:
+        compare_defaults(2 if args.quick else 10)
+        return
     S = np.load(require_file(TRUMPET))["S"].astype(np.float64) + 1e-3
     if args.losses:
         compare_all_losses(S, args.quick)
@@ -239,6 +293,7 @@ def main() -> None:
             compare_sweeps("trumpet, Itakura-Saito", S.astype(dtype), K, Beta(0), dtype, args, None, ("mu",))
         compare_sweeps("trumpet, beta = 1.5", S, K, Beta(1.5), np.float64, args, None, ("mu",))
     compare_all_losses(S, args.quick)
+    compare_defaults(2 if args.quick else 10)
 
 
 if __name__ == "__main__":

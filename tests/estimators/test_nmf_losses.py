@@ -122,6 +122,31 @@ def test_a_fit_is_about_as_good_as_that_of_scikit_learn(loss, beta):
     assert ours.reconstruction_err_ <= total(loss, data, theirs.transform(data) @ theirs.components_) * 1.001
 
 
+_RNG = np.random.default_rng(0)
+LOW_RANK = np.maximum(
+    _RNG.uniform(0, 1, (60, 4)) @ _RNG.uniform(0, 1, (4, 40)) + 0.03 * _RNG.normal(size=(60, 40)), 0.01
+)
+
+
+@pytest.mark.parametrize("beta", [-0.5, 0, 0.5, 1.5, 3])
+def test_a_fit_with_default_settings_is_at_most_one_percent_above_scikit_learn(beta):
+    loss, pairs = Beta(beta), []
+    for seed in range(3):
+        theirs = SklearnNMF(4, solver="mu", beta_loss=beta, init="random", random_state=seed)
+        Q = theirs.fit_transform(LOW_RANK) @ theirs.components_
+        ours = NMF(4, loss=loss, random_state=seed).fit(LOW_RANK)
+        pairs.append((ours.reconstruction_err_, total(loss, LOW_RANK, Q)))
+    ours, theirs = np.median(pairs, axis=0)
+    assert ours <= 1.01 * theirs
+
+
+def test_absolute_errors_are_below_those_of_the_squared_fit():
+    for seed in range(5):
+        squared = NMF(4, loss="squared", random_state=seed).fit(LOW_RANK)
+        error = np.abs(LOW_RANK - squared.doc_factor_ @ squared.components_).sum()
+        assert NMF(4, loss="absolute", random_state=seed).fit(LOW_RANK).reconstruction_err_ <= error
+
+
 @pytest.mark.parametrize("loss", ["squared", "chi-square", Beta(1.5)], ids=str)
 def test_the_start_keeps_its_scale(loss):
     """With the exact factors as a start, the loss is zero."""

@@ -176,9 +176,9 @@ def test_the_residual_is_the_decrease_of_ten_iterations_in_percent():
     for _ in range(14):
         run.advance()
         losses.append(run.report.loss)
-    assert run.report.residual == pytest.approx(100 * (losses[4] - losses[14]) / losses[0])
+    assert run.report.residual == pytest.approx(100 * (losses[4] - losses[14]) / losses[14])
     run = advanced(begin(HALS(extrapolate=False), LOSSES["squared"], COUNTS, *start_of(COUNTS)), 2)
-    assert run.report.residual == pytest.approx(100 * (losses[0] - losses[2]) / losses[0] * 5)
+    assert run.report.residual == pytest.approx(100 * (losses[0] - losses[2]) / losses[2] * 5)
 
 
 def test_a_fit_to_absolute_errors_continues_with_less_smoothing():

@@ -219,6 +219,8 @@ _PASSES = 4
 """Passes of coordinate descent on a document between two imputations of its missing entries."""
 _FIRST_SIZE, _GROWTH, _CUT = 0.5, 1.1, 0.6
 """Size of the extrapolation of a document, and its changes after success and failure."""
+_KEEP = 0.95
+"""Smallest share of a plain step that extrapolation keeps: multiplicative updates raise small weights slowly."""
 _ENOUGH = {np.dtype(np.float32): 1e-9, np.dtype(np.float64): 1e-14}
 """Coordinate descent on a document stops when all its weights together gain at most this share of the loss."""
 
@@ -282,16 +284,13 @@ class LeastLoss(NoLargeArrays):
 
     def _factor(
         self, counts: SparseCounts, B: Array, K: int, n_threads: int, start: Array | None, entries: EntryWeights | None
-    ) -> Array:
-        """Return W (documents x K) for fixed topics B (words x width).
-
-        It starts from the rows of `start` (None: uniform weights, which also replace a row of zeros).
-        """
+    ) -> Array:  # fmt: skip
+        """Return W (documents x K) for fixed topics B (words x width), not worse than a given start."""
         totals = counts.totals
         factor = padded(np.repeat(totals[:, np.newaxis] / K, K, axis=1), B.dtype)
         if start is not None:
-            kept = start.any(axis=1)
-            factor[kept] = start[kept]
+            fitted = start[:, :K].any(axis=1)
+            factor[fitted, :K] = start[fitted, :K]
         if self.free_scale and self.loss.zeros is Zeros.SQUARED and entries is None:
             products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
             factor = least_squares_rows(
@@ -299,7 +298,11 @@ class LeastLoss(NoLargeArrays):
             )
             return np.ascontiguousarray(factor[:, :K])
         rows = np.flatnonzero(totals > 0)
-        factor[rows] = self._by_steps(counts, factor[rows], rows, totals, B, K, n_threads, entries)
+        stage: Loss | None = self.loss
+        while stage is not None:
+            at = replace(self, loss=stage)
+            factor[rows] = at._by_steps(counts, factor[rows], rows, totals, B, K, n_threads, entries)
+            stage = stage.next_stage
         return np.ascontiguousarray(factor[:, :K])
 
     def _by_steps(
@@ -334,7 +337,8 @@ class LeastLoss(NoLargeArrays):
             return values, constrained(point, terms, self.loss.powers, totals[rows[index]])
 
         point, last = start, start
-        values, step = evaluate(point, index)
+        first, step = evaluate(point, index)
+        values = first
         size, plain = np.full(rows.size, _FIRST_SIZE), np.ones(rows.size, dtype=bool)
         for _ in range(FOLD_IN_STEPS):
             moving = np.abs(step - point).sum(axis=1, dtype=np.float64) > _TOLERANCE * point.sum(axis=1)
@@ -353,12 +357,15 @@ class LeastLoss(NoLargeArrays):
             last = np.where(kept, step, last)
             point, step = np.where(kept, tried, point), np.where(kept, next_step, step)
             values = np.where(good, new_values, values)
+        if not self.has_one_maximum:  # steps of a smoothed loss may raise it
+            worse = evaluate(found, np.arange(rows.size))[0] > first
+            found[worse] = start[worse]
         return found
 
 
 def _extrapolated(new: Array, old: Array, size: Floats, totals: Floats | None) -> Array:
-    """Return the rows new + size (new - old), at least half of new, with their given sums (None: free)."""
-    rows = np.maximum(new + size[:, np.newaxis].astype(new.dtype) * (new - old), new / 2)
+    """Return the rows new + size (new - old), at least most of new, with their given sums (None: free)."""
+    rows = np.maximum(new + size[:, np.newaxis].astype(new.dtype) * (new - old), new * new.dtype.type(_KEEP))
     if totals is None:
         return rows
     return np.asarray(rows * (totals / rows.sum(axis=1, dtype=np.float64))[:, np.newaxis].astype(new.dtype))

@@ -78,7 +78,8 @@ class NMF(FittedDecomposition):
         Maximum number of iterations of a start. None uses the limit of the solver as in PLSA.
     tol : float, default=0.01
         Tolerance in nats per token as in PLSA. With a loss other than Kullback-Leibler, a fit stops when its last ten
-        iterations have lowered the loss by at most `tol` percent of the loss at the start.
+        iterations have lowered the loss by at most `tol` percent (of a thousandth of the loss at the start, if that is
+        larger).
     early_stopping : EarlyStopping, default=None
         Early stopping by held-out documents as in PLSA (Kullback-Leibler loss only).
     n_jobs : int, default=None
@@ -97,8 +98,8 @@ class NMF(FittedDecomposition):
     components_ : array of shape (K, n_words)
         H.
     doc_factor_ : array of shape (n_documents, K)
-        W of the training documents: `transform(X)`, or, for a loss that is not convex (`Beta` below 1 or above 2), a
-        minimum that continues from W of the fit.
+        W of the training documents: `transform(X)`, or, for a loss that is not strictly convex (`Absolute`, `Beta`
+        below 1 or above 2), a minimum that continues from W of the fit.
     reconstruction_err_ : float
         Loss of `doc_factor_` and `components_`, weighted by `sample_weight`. For the squared loss, the square root of
         twice this number is the Frobenius norm of X - W H. Not available for a model from `PLSA.to_nmf`.

@@ -49,6 +49,7 @@ from polyseme.solvers.base import (
     SolverRun,
     best_fit,
     check_solver,
+    end_of_preliminary_fit,
     finish_fit,
     generators,
     seeds,
@@ -166,8 +167,8 @@ class PLSA(TopicEstimator):
         P(w|z); rows sum to one.
     doc_topic_ : array of shape (n_documents, K)
         P(z|d) of the training documents, equal to `transform(X)`, unless `doc_topic_prior` has several maxima
-        (`prior.concave` is False) or the loss is not convex (`Beta` below 1 or above 2). Then it starts from the
-        weights of the fit, and `transform` from uniform weights.
+        (`prior.concave` is False) or the loss is not strictly convex (`Absolute`, `Beta` below 1 or above 2). Then it
+        starts from the weights of the fit, and `transform` from uniform weights.
     topic_weights_ : array of shape (K,)
         P(z).
     doc_weights_ : array of shape (n_documents,)
@@ -597,7 +598,15 @@ class PLSA(TopicEstimator):
         if not isinstance(self.init, str) and model.free_scale:
             return given_pair(self.init, corpus, model, corpus.kept)
         theta, phi = self._named_or_given(corpus, model, rng)
-        return (theta if model.loss.is_likelihood else scaled_start(corpus, theta)), phi
+        if model.loss.is_likelihood:
+            return theta, phi
+        docs, first = scaled_start(corpus, theta), model.loss.first_stage
+        if first is None or not isinstance(self.init, str):
+            return docs, phi
+        problem = FitProblem(replace(model, loss=first), corpus)
+        solver = check_solver(as_solver("auto"), problem, checkpoint=False)
+        end = end_of_preliminary_fit(lambda: solver.begin(problem, docs, phi), max_iter=solver.max_iter, tol=self.tol)
+        return end.inferred, end.phi
 
     def _named_or_given(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
         if isinstance(self.init, str):

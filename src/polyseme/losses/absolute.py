@@ -10,6 +10,7 @@ import numpy as np
 from polyseme.errors import InputError
 from polyseme.kernels import Array
 from polyseme.losses.base import Loss, Powers, Zeros
+from polyseme.losses.beta import Beta
 
 _LEAST = 1e-7
 """Smallest smoothing that a solver uses."""
@@ -29,7 +30,9 @@ class Absolute(Loss):
     smoothing : float, default=0.01
         Errors below this share of x have the weight 1 / e of an error of this size, because otherwise an entry that is
         fitted exactly would never change again. The updates then minimize a loss that differs by at most
-        smoothing x / 2 at such entries. A fit that no longer improves continues with a tenth of the smoothing.
+        smoothing x / 2 at such entries. A fit that no longer improves continues with a tenth of the smoothing. A fit
+        from random topics starts at the fit of the squared loss, because an entry that is fitted exactly holds the
+        others back, which leads to high local minima.
     """
 
     name = "absolute"
@@ -42,6 +45,14 @@ class Absolute(Loss):
         if not number or not 0 < float(self.smoothing) <= 1:
             raise InputError(f"Absolute: smoothing must be a number above 0 and at most 1, got {self.smoothing!r}.")
         object.__setattr__(self, "smoothing", float(self.smoothing))
+
+    @property
+    def is_convex(self) -> bool:
+        return False  # not strictly: medians are not unique
+
+    @property
+    def first_stage(self) -> Loss:
+        return Beta(2)
 
     @property
     def next_stage(self) -> Absolute | None:

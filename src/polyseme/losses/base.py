@@ -71,7 +71,7 @@ class Loss(ABC):
 
     @property
     def is_convex(self) -> bool:
-        """Whether the loss is convex in q, so that each factor has one minimum while the other is fixed."""
+        """Whether the loss is strictly convex in q, so that each factor has one minimum while the other is fixed."""
         return True
 
     @property
@@ -82,6 +82,11 @@ class Loss(ABC):
     @property
     def compiled(self) -> type[ReciprocalSums] | None:
         """Compiled sums over dense rows; None if the sums are computed from `values` and `ratios`."""
+        return None
+
+    @property
+    def first_stage(self) -> Loss | None:
+        """The loss whose fit is the start of a fit from random topics; None if there is none."""
         return None
 
     @property

@@ -151,7 +151,7 @@ class Ascent(Iterative, Generic[P]):
     extrapolate : returns the point to evaluate next. None: the step itself.
     compare : whether a point with a lower objective is rejected; always so with `extrapolate`. Otherwise every step is
         accepted, and the old point is freed before the evaluation of the next one allocates memory.
-    n_threads : threads of the extrapolation.
+    keep : see `Momentum`. n_threads : threads of the extrapolation.
     """
 
     _current: EvaluatedPoint[P]
@@ -163,12 +163,13 @@ class Ascent(Iterative, Generic[P]):
         extrapolate: Extrapolate[P] | None = None,
         *,
         compare: bool = False,
+        keep: float = 0.5,
         n_threads: int = 1,
     ) -> None:
         self._evaluate = evaluate
         self._extrapolate = extrapolate
         self._compare = compare or extrapolate is not None
-        self._momentum = Momentum(extrapolate is not None, keep=0.5, n_threads=n_threads)
+        self._momentum = Momentum(extrapolate is not None, keep=keep, n_threads=n_threads)
         self._accept(evaluate(start))
         self._last_step = self.step if extrapolate is not None else None
 

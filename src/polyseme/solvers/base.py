@@ -458,6 +458,14 @@ def advance_to_end(
     return FitEnd(run, monitor.history(), iteration, converged, interrupted)
 
 
+def end_of_preliminary_fit(begin: Callable[[], AnyRun], max_iter: int, tol: float) -> AnyRun:
+    """Return the end of a fit that is the start of another one; Ctrl-C ends both."""
+    end = advance_to_end(begin, max_iter=max_iter, tol=tol, listeners=[])
+    if end is None or end.interrupted:
+        raise KeyboardInterrupt
+    return end.run
+
+
 def best_of(fits: Iterable[FitEnd[AnyRun] | None]) -> tuple[FitEnd[AnyRun], bool]:
     """Return the best of several fits, and whether Ctrl-C ended them.
 

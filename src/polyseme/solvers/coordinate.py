@@ -27,7 +27,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, times_ratio, weighted_sum
 from polyseme.solvers.ascent import Momentum
-from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, advance_to_end
+from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, end_of_preliminary_fit
 from polyseme.solvers.initialize import named_start
 
 _PATIENCE = 5
@@ -139,15 +139,10 @@ def fitted_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator
     """Return theta and phi (padded) of a short fit of PLSA from a random start, as a start for other models."""
     model = Model(n_topics)
     start = named_start("random", corpus, model, rng)
-    fit = advance_to_end(
-        lambda: SCD().begin(FitProblem(model, corpus), *start),
-        max_iter=_SHORT_ITERATIONS,
-        tol=_SHORT_TOLERANCE,
-        listeners=[],
+    end = end_of_preliminary_fit(
+        lambda: SCD().begin(FitProblem(model, corpus), *start), max_iter=_SHORT_ITERATIONS, tol=_SHORT_TOLERANCE
     )
-    if fit is None or fit.interrupted:
-        raise KeyboardInterrupt
-    return fit.run.theta, fit.run.phi
+    return end.theta, end.phi
 
 
 class _Trial(NamedTuple):

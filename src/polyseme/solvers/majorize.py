@@ -40,6 +40,11 @@ from polyseme.solvers.coordinate import Unnormalized, duality_gap
 
 _WINDOW = 10
 """Iterations over which the residual measures the decrease of the loss."""
+_LEAST_SHARE = 1e-3
+"""The residual is measured against at least this share of the loss at the start, because an exact fit has no loss."""
+_KEEP = 0.95
+"""Smallest share of a plain multiplicative update that extrapolation keeps. With 0.5, entries fell to nearly zero in a
+few iterations, and hundreds of multiplicative updates were needed to raise them again: fits stopped far too early."""
 
 Evaluate = Callable[[Unnormalized], EvaluatedPoint[Unnormalized]]
 
@@ -54,22 +59,20 @@ class MajorizeMinimize(Solver):
 
     Parameters
     ----------
-    extrapolate : bool, default=None
+    extrapolate : bool, default=True
         Whether iterations are extrapolated. If an extrapolated point would raise the loss, it is dropped and a plain
-        iteration follows. None extrapolates losses that are convex in q; others, such as Itakura-Saito, decrease faster
-        with extrapolation too, but often to a higher local minimum.
+        iteration follows.
     """
 
     name: ClassVar[str] = "mm"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.OTHER_LOSS, Requirement.IN_MEMORY})
     weighs_entries: ClassVar[bool] = True
-    extrapolate: bool | None = None
+    extrapolate: bool = True
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        extrapolate = problem.model.loss.is_convex if self.extrapolate is None else self.extrapolate
         if problem.model.loss.is_likelihood:
             theta = scaled_start(problem.corpus, theta)
-        return LossRun(problem, _majorize, theta, phi, extrapolate=extrapolate)
+        return LossRun(problem, _majorize, theta, phi, extrapolate=self.extrapolate, keep=_KEEP)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class LossReport(NamedTuple):
     loss: float
     """Sum over all entries, weighted."""
     residual: float = np.inf
-    """Decrease of the loss in the last ten iterations, in percent of the loss at the start."""
+    """Decrease of the loss in the last ten iterations, in percent of the loss (at least a thousandth of the first)."""
 
     @property
     def objective(self) -> float:
@@ -122,7 +125,7 @@ class LossReport(NamedTuple):
         return {"loss": self.loss, "objective": self.objective, "residual": self.residual}
 
     def after(self, decrease: float) -> LossReport:
-        """Return the report with the decrease of the loss in the last ten iterations, in percent of the start."""
+        """Return the report with the decrease of the loss in the last ten iterations, in percent."""
         return self._replace(residual=decrease)
 
 
@@ -156,7 +159,7 @@ class LossRun(Ascent[Unnormalized], SolverRun):
 
     def __init__(
         self, problem: FitProblem, method: Callable[[FitProblem], Evaluate], docs: Array, words: Array, *,
-        extrapolate: bool,
+        extrapolate: bool, keep: float = 0.5,
     ) -> None:  # fmt: skip
         self.model = problem.model
         self._problem, self._method = problem, method
@@ -165,7 +168,7 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         with np.errstate(over="ignore", invalid="ignore"):  # the check below reports a loss that is not finite
             super().__init__(
                 method(problem), Unnormalized(docs, words), extrapolation, compare=True,
-                n_threads=problem.corpus.n_threads,
+                keep=keep, n_threads=problem.corpus.n_threads,
             )  # fmt: skip
         if not np.isfinite(self.report.loss):
             raise InputError(f"loss={problem.model.loss.name!r} of this data is not finite: rescale X.")
@@ -191,7 +194,8 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         self._losses.append(self.report.loss)
         iterations = len(self._losses) - 1
         decrease = (self._losses[0] - self.report.loss) * _WINDOW / iterations
-        share = 100 * decrease / self._first_loss if self._first_loss > 0 else 0.0
+        scale = max(self.report.loss, _LEAST_SHARE * self._first_loss)
+        share = 100 * decrease / scale if scale > 0 else 0.0
         self.report = self.report.after(share)
 
     def _use_next_stage(self) -> None:
