@@ -229,6 +229,15 @@ def test_a_fit_that_does_not_converge_warns_with_advice(member):
 
 
 @ITERATING
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_a_fit_has_converged_only_if_its_criterion_holds(member, tol):
+    model = fitted(member, X.astype(np.float32), max_iter=100, tol=tol)
+    residuals = model.history_["gain" if "gain" in model.history_ else "residual"]
+    assert model.converged_ == (residuals[-1] <= tol)
+
+
+@ITERATING
 def test_n_init_returns_the_best_start(member):
     heard = []
     model = fitted(member, n_init=4, max_iter=8, tol=0, callback=heard.append)

@@ -366,12 +366,21 @@ def test_a_point_with_an_equal_objective_is_accepted_and_one_with_a_lower_object
     assert max(alive) == 2
 
 
-@pytest.mark.parametrize("options", [{"extrapolate": True}, {"compare": True}], ids=repr)
-def test_a_plain_step_that_lowers_the_objective_ends_the_ascent(options):
-    run, _ = ascent([1.0, 0.5], **options)
+@pytest.mark.parametrize("extrapolate", [False, True])
+def test_a_plain_step_that_lowers_the_objective_ends_an_ascent_that_compares(extrapolate):
+    run, _ = ascent([1.0, 0.5], extrapolate=extrapolate, compare=True)
     run.advance()
     assert run.exhausted
     assert (run.point.x, run.report.objective) == (0, 1.0)
+
+
+def test_other_ascents_continue_after_a_plain_step_that_lowers_the_objective():
+    """Only rounding can lower the objective in a plain step, and the steps after it can still gain."""
+    run, _ = ascent([1.0, 0.5, 0.75], extrapolate=True)
+    for objective in (0.5, 0.75):
+        run.advance()
+        assert not run.exhausted
+        assert run.report.objective == objective
 
 
 def live_points(solver, iterations):

@@ -167,7 +167,7 @@ class LDA(TopicEstimator):
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
-        Whether the fit stopped by `tol`.
+        Whether the criterion of `tol` holds at the end.
     solver_ : str
         Name of the solver that fitted the model.
     n_tokens_ : float

@@ -112,7 +112,7 @@ class NMF(FittedDecomposition):
     n_iter_ : int
         Number of iterations.
     converged_ : bool
-        Whether the fit stopped by its tolerance.
+        Whether the criterion of `tol` holds at the end, or that of `early_stopping`.
     solver_ : str
         Name of the solver as in PLSA.
     n_features_in_ : int

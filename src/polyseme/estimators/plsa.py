@@ -184,7 +184,8 @@ class PLSA(TopicEstimator):
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
-        Whether the fit stopped by `tol`.
+        Whether the criterion of `tol` holds at the end, or that of held-out tokens (`early_stopping`,
+        `HeldOutTempered`).
     solver_ : str
         Name of the solver that fitted the model; with `solver="auto"` the one that was chosen.
     n_tokens_ : float

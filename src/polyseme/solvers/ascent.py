@@ -1,8 +1,8 @@
 """EM, and extrapolation of any step that never decreases the objective (Ang and Gillis 2019).
 
 A step from `old` to `new` is extrapolated to new + size (new - old). While the objective increases, the size grows. If
-it would decrease, the extrapolated point is dropped, the size shrinks, and a plain step follows, which cannot decrease
-the objective.
+it would decrease, the extrapolated point is dropped, the size shrinks, and a plain step follows, which can decrease the
+objective by rounding only.
 
 References
 ----------
@@ -149,9 +149,11 @@ class Ascent(Iterative, Generic[P]):
 
     evaluate : returns the report at a point and the step from there.
     extrapolate : returns the point to evaluate next. None: the step itself.
-    compare : whether a point with a lower objective is rejected; always so with `extrapolate`. Otherwise every step is
-        accepted, and the old point is freed before the evaluation of the next one allocates memory.
-    keep : see `Momentum`. n_threads : threads of the extrapolation.
+    compare : whether a plain step to a lower objective is rejected and exhausts the run. Otherwise it is accepted,
+        because only rounding lowers the objective, and later steps can still gain. Without `extrapolate`, the old point
+        is then freed before the evaluation of the next one allocates memory.
+    keep : see `Momentum`.
+    n_threads : threads of the extrapolation.
     """
 
     _current: EvaluatedPoint[P]
@@ -168,7 +170,7 @@ class Ascent(Iterative, Generic[P]):
     ) -> None:
         self._evaluate = evaluate
         self._extrapolate = extrapolate
-        self._compare = compare or extrapolate is not None
+        self._compare = compare
         self._momentum = Momentum(extrapolate is not None, keep=keep, n_threads=n_threads)
         self._accept(evaluate(start))
         self._last_step = self.step if extrapolate is not None else None
@@ -191,14 +193,13 @@ class Ascent(Iterative, Generic[P]):
     @property
     def numbers(self) -> dict[str, float]:
         """Return the part of the state for a checkpoint that is not a point."""
-        return {**self._momentum.numbers, "exhausted": float(self.exhausted)}
+        return self._momentum.numbers
 
     def restore(self, last_step: P | None, numbers: dict[str, float]) -> None:
         """Continue as a run with this state. This run has begun at its point."""
         if last_step is not None:
             self._last_step = last_step
         self._momentum.restore(numbers)
-        self.exhausted = bool(numbers["exhausted"])
 
     def advance(self) -> None:
         step = self.step
@@ -206,16 +207,17 @@ class Ascent(Iterative, Generic[P]):
         if self._extrapolate is not None:
             assert self._last_step is not None
             point = self._extrapolate(self._momentum.extrapolation, step, self._last_step)
-        if not self._compare:
+        if self._extrapolate is None and not self._compare:
             self._current = self._current._replace(point=step)  # frees the old point
         tried = self._evaluate(point)
-        if not self._compare or tried.report.objective >= self.report.objective:
+        plain = self._momentum.plain
+        if tried.report.objective >= self.report.objective or (plain and not self._compare):
             self._momentum.succeeded()
             self._accept(tried)
             if self._extrapolate is not None:
                 self._last_step = step
-        elif self._momentum.plain:
-            self.exhausted = True  # only rounding can make a plain step decrease the objective
+        elif plain:
+            self.exhausted = True
         else:
             self._momentum.failed()
 

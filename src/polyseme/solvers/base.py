@@ -50,7 +50,7 @@ class Iterative(ABC):
 
     report: Progress
     exhausted: bool = False
-    """Whether no further gain is possible."""
+    """Whether the run has ended by itself, for example because rounding hides further gains."""
 
     @property
     def score(self) -> float:
@@ -61,6 +61,21 @@ class Iterative(ABC):
     def attributes(self) -> dict[str, Array]:
         """Return attributes that the estimator gets in addition to those of every fit."""
         return {}
+
+    def has_converged(self, tol: float) -> bool:
+        """Return whether the criterion of the fit holds.
+
+        Parameters
+        ----------
+        tol : float
+            Largest residual of a fit that has converged.
+
+        Returns
+        -------
+        bool
+            What `converged_` reports after the last iteration.
+        """
+        return self.report.residual <= tol
 
     @abstractmethod
     def advance(self) -> None:
@@ -427,14 +442,14 @@ def advance_to_end(
     listeners: list[Callback],
     store: Store | None = None,
 ) -> FitEnd[AnyRun] | None:
-    """Advance a run until the residual is at most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed.
+    """Advance a run until it has converged or is exhausted, `max_iter` iterations are done, or Ctrl-C is pressed.
 
     After Ctrl-C the result has the last complete point and is marked as interrupted; it is None if there is no such
     point yet. If the store has a state of this fit, `resume` continues from it, with the same result.
     """
     monitor = _Monitor(listeners)
     run: AnyRun | None = None
-    iteration, converged, interrupted = 0, False, False
+    iteration, ended, interrupted = 0, False, False
     try:
         saved = None if store is None else store.load()
         if saved is None or resume is None:
@@ -443,18 +458,19 @@ def advance_to_end(
         else:
             run = resume(saved.state)
             monitor.restore(saved.history)
-            iteration, converged = int(saved.history["iteration"][-1]), _is_done(run, tol)
-        while iteration < max_iter and not converged:
+            iteration, ended = int(saved.history["iteration"][-1]), _has_ended(run, tol)
+        while iteration < max_iter and not ended:
             run.advance()
             iteration += 1
             monitor.record(iteration, run.report)
-            converged = _is_done(run, tol)
+            ended = _has_ended(run, tol)
             if store is not None:
                 store.offer(partial(_save, run, monitor))
     except KeyboardInterrupt:
         interrupted = True
     if run is None:
         return None
+    converged = ended and run.has_converged(tol)  # before the first iteration no fit has
     return FitEnd(run, monitor.history(), iteration, converged, interrupted)
 
 
@@ -556,11 +572,13 @@ def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> 
         why = f"and each still added more than tol={tol:g} nats per token to the bound"
     else:
         why = f"with a possible gain of up to {residuals[-1]:.2g} nats per token (tol={tol:g})"
-    warnings.warn(
-        f"The fit stopped after max_iter={max_iter} iterations, {why}: raise max_iter or tol.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    if estimator.n_iter_ < max_iter:
+        message = f"After {estimator.n_iter_} iterations rounding hides further gains, {why}: raise tol"
+        if estimator.components_.dtype == np.float32:
+            message += ", or use dtype='float64'"
+    else:
+        message = f"The fit stopped after max_iter={max_iter} iterations, {why}: raise max_iter or tol"
+    warnings.warn(f"{message}.", ConvergenceWarning, stacklevel=3)
 
 
 class _Monitor:
@@ -590,8 +608,8 @@ class _Monitor:
         return history
 
 
-def _is_done(run: Iterative, tol: float) -> bool:
-    return run.exhausted or run.report.residual <= tol
+def _has_ended(run: Iterative, tol: float) -> bool:
+    return run.exhausted or run.has_converged(tol)
 
 
 def _save(run: Any, monitor: _Monitor) -> SavedFit:

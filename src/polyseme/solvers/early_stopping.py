@@ -145,8 +145,16 @@ class EarlyStoppingRun(SolverRun):
         if self.held_out[-1] > self._best_score:
             self._best_score, self._waited = self.held_out[-1], 0
             self._accept()
+        self.exhausted = self._is_stopped or all(run.exhausted for run in runs.values())
+
+    def has_converged(self, tol: float) -> bool:
+        """Return whether held-out tokens have stopped the fit, or the residual is at most `tol`."""
+        return self._is_stopped or super().has_converged(tol)
+
+    @property
+    def _is_stopped(self) -> bool:
         improved = self._best_score > self.held_out[1]
-        self.exhausted = (improved and self._waited >= self._patience) or all(run.exhausted for run in runs.values())
+        return improved and self._waited >= self._patience
 
     def _mean_score(self) -> float:
         return float(np.mean([part.score(run) for part, run in self._scored]))

@@ -167,8 +167,8 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         extrapolation = extrapolate_arrays(normalize) if extrapolate else None
         with np.errstate(over="ignore", invalid="ignore"):  # the check below reports a loss that is not finite
             super().__init__(
-                method(problem), Unnormalized(docs, words), extrapolation, compare=True,
-                keep=keep, n_threads=problem.corpus.n_threads,
+                method(problem), Unnormalized(docs, words), extrapolation,
+                compare=not problem.model.loss.is_likelihood, keep=keep, n_threads=problem.corpus.n_threads,
             )  # fmt: skip
         if not np.isfinite(self.report.loss):
             raise InputError(f"loss={problem.model.loss.name!r} of this data is not finite: rescale X.")
@@ -191,7 +191,8 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         super().advance()
         if self.exhausted:
             self._use_next_stage()
-        self._losses.append(self.report.loss)
+        # Once exhausted, ten further iterations would leave the loss as it is.
+        self._losses.extend([self.report.loss] * (_WINDOW + 1 if self.exhausted else 1))
         iterations = len(self._losses) - 1
         decrease = (self._losses[0] - self.report.loss) * _WINDOW / iterations
         scale = max(self.report.loss, _LEAST_SHARE * self._first_loss)

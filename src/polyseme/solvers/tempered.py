@@ -193,6 +193,10 @@ class HeldOutRun(_ScheduledRun):
         """Return the best held-out score. The free energies of different betas cannot be compared."""
         return max(self._best_score, self._descent_score)
 
+    def has_converged(self, tol: float) -> bool:
+        """Return whether the schedule has ended; there is no tolerance."""
+        return self.exhausted
+
     def advance(self) -> None:
         inner = EMRun(self._problem._replace(model=self.model), *self._inner.next_factors)
         score = self._token_score(inner)

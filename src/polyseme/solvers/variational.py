@@ -462,7 +462,7 @@ class _BatchRun(VariationalRun):
         self._corpus, self._given = corpus, priors
         self._evaluation = _BatchEvaluation(settings, corpus, priors, iteration)
         extrapolate = self._evaluation.extrapolate if settings.extrapolate else None
-        self._ascent = Ascent(self._evaluation, point, extrapolate, compare=True)
+        self._ascent = Ascent(self._evaluation, point, extrapolate)
         self._evaluated_at = self._evaluation.iteration
         self._set_report()
 
@@ -478,7 +478,6 @@ class _BatchRun(VariationalRun):
         run._evaluation.iteration = int(numbers["iteration"])
         last = stored_point(corpus, state, "last", forms) if "last" in state.docs else None
         run._ascent.restore(None if last is None else _TopicPoint(*last, ()), numbers)
-        run.exhausted = run._ascent.exhausted
         return run
 
     @property
@@ -495,7 +494,6 @@ class _BatchRun(VariationalRun):
         self._ascent.advance()
         if self._ascent.point is not point:
             self._evaluated_at = self._evaluation.iteration
-        self.exhausted = self._ascent.exhausted
         self._set_report()
 
     def snapshot(self) -> Snapshot:
