@@ -1,10 +1,59 @@
 // The row functions of one instruction set. CMake compiles this file once per instruction set and sets POLYSEME_ISA.
 #include "dirichlet_table.hpp"
-#include "rows.hpp"
+#include "rows/coordinate.hpp"
+#include "rows/products.hpp"
+#include "rows/reciprocal.hpp"
+#include "rows/squares.hpp"
+#include "rows/sweep.hpp"
 #include "special.hpp"
 
 namespace polyseme {
 namespace POLYSEME_ISA {
+
+template <class T, int Width>
+RowTable<T> table_of() {
+    return {dots<T, Width>,
+            accumulate<T, Width>,
+            accumulate_rows<T, Width, int32_t>,
+            accumulate_rows<T, Width, int64_t>,
+            sweep_range<T, Width, int32_t>,
+            sweep_range<T, Width, int64_t>,
+            ratios<T>,
+            weighted_log_sum<T>,
+            gather<T>,
+            mix<T>,
+            slope<T>,
+            shift<T>,
+            reciprocal_sums<T>,
+            multiplied<T>,
+            descend<T>,
+            transpose<T>,
+            gram<T>};
+}
+
+template <class T>
+RowTable<T> table_for(int width) {
+    switch (width) {
+        case 16:
+            return table_of<T, 16>();
+        case 32:
+            return table_of<T, 32>();
+        case 48:
+            return table_of<T, 48>();
+        case 64:
+            return table_of<T, 64>();
+        case 80:
+            return table_of<T, 80>();
+        case 96:
+            return table_of<T, 96>();
+        case 112:
+            return table_of<T, 112>();
+        case 128:
+            return table_of<T, 128>();
+        default:
+            return table_of<T, 0>();
+    }
+}
 
 RowTable<float> table_float(int width) { return table_for<float>(width); }
 RowTable<double> table_double(int width) { return table_for<double>(width); }

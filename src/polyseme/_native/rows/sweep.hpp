@@ -1,0 +1,173 @@
+// The sums of a sweep over the non-zeros of a row (sweep.hpp).
+#pragma once
+
+#include "../logarithm.hpp"
+#include "products.hpp"
+
+namespace polyseme {
+namespace POLYSEME_ISA {
+
+// Non-zeros whose products are held at a time, for their logarithms.
+constexpr int kBlock = 64;
+
+// Four numbers x / q, and 0 where q counts as zero.
+template <class T>
+inline void four_ratios(const T* x, const T* q, T* r) {
+#ifdef POLYSEME_VECTOR_TYPES
+    typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+    Four xs, qs;
+    std::memcpy(&xs, x, sizeof xs);
+    std::memcpy(&qs, q, sizeof qs);
+    const Four rs = qs > max_zero_product<T>() ? xs / qs : Four{};
+    std::memcpy(r, &rs, sizeof rs);
+#else
+    ratios(x, q, 4, r);
+#endif
+}
+
+// Four non-zeros between the two steps of a sweep: their ratios, and their operands, as far as registers hold them.
+template <class T, int Width>
+struct SweepGroup {
+    static constexpr int P = Width / lanes<T>;
+    static constexpr int held_packs = POLYSEME_VECTOR_BYTES == 64 && P <= 4 ? P : 0;  // four operands in 32 registers
+    static constexpr bool overlaps = POLYSEME_VECTOR_BYTES == 64 && P <= 2;           // eight operands
+    const T* b[4];
+    Pack<T> held[4][held_packs > 0 ? held_packs : 1];
+    T r[4];
+};
+
+// First step: the products of four non-zeros, which are written to q, and their ratios.
+template <class T, int Width, class Index>
+inline void begin_group(const T* a, const T* B, const Index* index, const T* x, T* q, SweepGroup<T, Width>& group) {
+    constexpr int L = lanes<T>, P = Width / L, held_packs = SweepGroup<T, Width>::held_packs;
+    Pack<T> s[4];
+    for (int i = 0; i < 4; ++i) {
+        group.b[i] = B + static_cast<int64_t>(index[i]) * Width;
+        s[i] = splat(T(0));
+        for (int p = 0; p < P; ++p) {
+            const Pack<T> bp = load(group.b[i] + p * L);
+            if constexpr (held_packs > 0)
+                if (p < held_packs) group.held[i][p] = bp;
+            s[i] = s[i] + load(a + p * L) * bp;
+        }
+    }
+    sum_each<T>(s[0], s[1], s[2], s[3], q);
+    four_ratios(x, q, group.r);
+}
+
+// Second step: adds r_j b_j of the four non-zeros to the sums in registers.
+template <class T, int Width>
+inline void finish_group(const SweepGroup<T, Width>& group, Pack<T>* total) {
+    constexpr int L = lanes<T>, P = Width / L, held_packs = SweepGroup<T, Width>::held_packs;
+#if defined(__GNUC__)
+    if constexpr (held_packs < P) asm volatile("" : : : "memory");  // operands are read again, not copied to the stack
+#endif
+    for (int i = 0; i < 4; ++i) {
+        const Pack<T> ri = splat(group.r[i]);
+        for (int p = 0; p < P; ++p) {
+            const Pack<T> bp = p < held_packs ? group.held[i][p] : load(group.b[i] + p * L);
+            total[p] = total[p] + ri * bp;
+        }
+    }
+}
+
+// sum x log q of a block of non-zeros; q has room for whole packs. Only the last counts are copied, to be padded.
+template <class T>
+inline double log_sum(const T* x, T* q, int n) {
+    constexpr int many = 8;
+    const int whole = n / many * many;
+    T rest[many] = {};
+    for (int j = whole; j < n; ++j) rest[j - whole] = x[j];
+    for (int j = n; j % many != 0; ++j) q[j] = T(1);
+    Pack<double> total = splat(0.0);
+    add_logs(q, x, whole, total);
+    add_logs(q + whole, rest, n - whole, total);
+    return sum<double>(total);
+}
+
+// Sums over a range. The first step of a group comes before the second step of the previous group, because the sum and
+// the division between the steps take longer than the products of a group.
+template <class T, int Width, class Index>
+inline void sweep_fused(const RowRange<T, Index>& range) {
+    constexpr int L = lanes<T>, P = Width / L;
+    T q[kBlock];
+    Pack<T> total[P];
+    for (int p = 0; p < P; ++p) total[p] = load(range.row_sum + p * L);
+    for (int64_t begin = 0; begin < range.n; begin += kBlock) {
+        const int n = static_cast<int>(range.n - begin < kBlock ? range.n - begin : kBlock);
+        const Index* const index = range.index + begin;
+        const T* const x = range.x + begin;
+        const int whole = n / 4 * 4;
+        const auto prefetch_group = [&](int j) {
+            if (begin + j + kAhead + 4 <= range.known)
+                for (int i = 0; i < 4; ++i)
+                    prefetch<T, Width, true>(range.B + static_cast<int64_t>(index[j + kAhead + i]) * Width);
+        };
+        SweepGroup<T, Width> even, odd;
+        int j = 0;
+        if constexpr (SweepGroup<T, Width>::overlaps) {
+            if (whole > 0) {
+                prefetch_group(0);
+                begin_group<T, Width>(range.a, range.B, index, x, q, even);
+                for (j = 4; j + 8 <= whole; j += 8) {
+                    prefetch_group(j);
+                    begin_group<T, Width>(range.a, range.B, index + j, x + j, q + j, odd);
+                    finish_group<T, Width>(even, total);
+                    prefetch_group(j + 4);
+                    begin_group<T, Width>(range.a, range.B, index + j + 4, x + j + 4, q + j + 4, even);
+                    finish_group<T, Width>(odd, total);
+                }
+                finish_group<T, Width>(even, total);
+            }
+        }
+        for (; j < whole; j += 4) {
+            prefetch_group(j);
+            begin_group<T, Width>(range.a, range.B, index + j, x + j, q + j, even);
+            finish_group<T, Width>(even, total);
+        }
+        if (whole < n) {  // the rest as a group with zero counts, whose ratios are zero
+            Index rest[4];
+            T rest_x[4];
+            for (int i = 0; i < 4; ++i) {
+                const bool present = whole + i < n;
+                rest[i] = index[present ? whole + i : whole];
+                rest_x[i] = present ? x[whole + i] : T(0);
+            }
+            begin_group<T, Width>(range.a, range.B, rest, rest_x, q + whole, even);
+            finish_group<T, Width>(even, total);
+        }
+        if (range.log) *range.log += log_sum(x, q, n);
+    }
+    for (int p = 0; p < P; ++p) store(range.row_sum + p * L, total[p]);
+}
+
+// Adds the sums over a range. If the operands are short, each is used for its product and for the sum at once.
+// Otherwise the operands of a block are read twice; the second time they should still be in the first-level cache.
+template <class T, int Width, class Index>
+void sweep_range(const RowRange<T, Index>& range, int width) {
+    if constexpr (Width > 0 && Width / lanes<T> <= 8 && Width * sizeof(T) <= 384) {
+        if (range.row_sum) return sweep_fused<T, Width>(range);
+    }
+    constexpr int64_t cached = 16384;
+    const int columns = Width > 0 ? Width : width;
+    const int64_t operand_bytes = columns * static_cast<int64_t>(sizeof(T));
+    int64_t step = cached / operand_bytes;
+    if (step < 8) step = 8;
+    if (step > kBlock) step = kBlock;
+    T q[kBlock], r[kBlock];
+    int64_t offset[2 * kBlock];  // of this block and of the next one, which is prefetched
+    for (int64_t begin = 0; begin < range.n; begin += step) {
+        const int n = static_cast<int>(range.n - begin < step ? range.n - begin : step);
+        const int64_t known = range.known - begin < 2 * n ? range.known - begin : 2 * n;
+        for (int64_t j = 0; j < known; ++j) offset[j] = static_cast<int64_t>(range.index[begin + j]) * columns;
+        dots<T, Width>(range.a, range.B, offset, n, width, q);
+        if (range.row_sum) {
+            ratios(range.x + begin, q, n, r);
+            accumulate_any<T, Width, false>(range.B, offset, 1, n, n, known, width, r, range.row_sum);
+        }
+        if (range.log) *range.log += log_sum(range.x + begin, q, n);
+    }
+}
+
+}  // namespace POLYSEME_ISA
+}  // namespace polyseme
