@@ -32,7 +32,7 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
 from polyseme.solvers import OnlineVariational
-from polyseme.solvers.variational import (
+from polyseme.solvers.dirichlet import (
     Priors,
     Variational,
     expected_counts,

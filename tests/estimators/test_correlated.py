@@ -16,7 +16,7 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.metrics import align
 from polyseme.solvers.initialize import named_start
-from polyseme.solvers.variational import begin_correlated, correlated_start
+from polyseme.solvers.logistic_normal import begin_correlated, correlated_start
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -14,8 +14,8 @@ from polyseme.core.shard import as_counts
 from polyseme.datasets import sample_corpus
 from polyseme.kernels import padded
 from polyseme.solvers import OnlineVariational, Variational
+from polyseme.solvers.dirichlet import Priors
 from polyseme.solvers.online import PosteriorState, PosteriorStream, batches
-from polyseme.solvers.variational import Priors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -22,8 +22,8 @@ from polyseme.core.dirichlet import (
 )
 from polyseme.kernels import padded
 from polyseme.solvers.base import advance_to_end
+from polyseme.solvers.dirichlet import Priors, Variational, expected_counts
 from polyseme.solvers.online import OnlineVariational
-from polyseme.solvers.variational import Priors, Variational, expected_counts
 from solver_problems import make_corpus
 
 ISAS = ("baseline", "avx2", "avx512")

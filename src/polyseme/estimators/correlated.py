@@ -18,7 +18,7 @@ from polyseme.kernels import Array, Floats
 from polyseme.solvers.base import Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
-from polyseme.solvers.variational import CorrelatedRun, begin_correlated, correlated_start
+from polyseme.solvers.logistic_normal import CorrelatedRun, begin_correlated, correlated_start
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
 COVARIANCES = ("full", "diagonal")

@@ -42,15 +42,7 @@ from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, ne
 from polyseme.kernels import Array, Floats, padded
 from polyseme.priors import Dirichlet
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, generators, seeds
-from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
-from polyseme.solvers.online import (
-    OnlineVariational,
-    PosteriorState,
-    PosteriorStream,
-    batches,
-    rate,
-)
-from polyseme.solvers.variational import (
+from polyseme.solvers.dirichlet import (
     Priors,
     Variational,
     VariationalRun,
@@ -60,6 +52,14 @@ from polyseme.solvers.variational import (
     flat_topics,
     folded_expected,
     uniform_expected,
+)
+from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
+from polyseme.solvers.online import (
+    OnlineVariational,
+    PosteriorState,
+    PosteriorStream,
+    batches,
+    rate,
 )
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 

@@ -13,6 +13,7 @@ from polyseme.solvers.base import Solver as Solver
 from polyseme.solvers.base import SolverRun as SolverRun
 from polyseme.solvers.checkpoints import Checkpoint as Checkpoint
 from polyseme.solvers.coordinate import SCD as SCD
+from polyseme.solvers.dirichlet import Variational as Variational
 from polyseme.solvers.early_stopping import EarlyStopping as EarlyStopping
 from polyseme.solvers.majorize import HALS as HALS
 from polyseme.solvers.majorize import MajorizeMinimize as MajorizeMinimize
@@ -25,7 +26,6 @@ from polyseme.solvers.tempered import Annealed as Annealed
 from polyseme.solvers.tempered import HeldOutTempered as HeldOutTempered
 from polyseme.solvers.tempered import Tempered as Tempered
 from polyseme.solvers.tree import TreeGrowth as TreeGrowth
-from polyseme.solvers.variational import Variational as Variational
 
 _NO_NAMES: tuple[type[Solver], ...] = (Solver, EarlyStopping)
 """Solvers that `solver=` does not take by name."""

@@ -33,14 +33,14 @@ from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, add_rows, inner, padded, padded_width, take_rows
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
-from polyseme.solvers.initialize import named_start
-from polyseme.solvers.variational import (
+from polyseme.solvers.dirichlet import (
     BoundReport,
     Priors,
     VariationalRun,
     VariationalSolver,
     first_lambda,
 )
+from polyseme.solvers.initialize import named_start
 
 _MAX_SEED = 1 << 31
 _OFFSET = 64.0
