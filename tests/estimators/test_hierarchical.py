@@ -27,8 +27,14 @@ TREES = {
 }
 
 
-@parametrize_with_checks([HierarchicalPLSA(), HierarchicalPLSA(depth=1, branching=2, growth=4)])
+@parametrize_with_checks([HierarchicalPLSA()])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([HierarchicalPLSA(depth=1, branching=2, growth=4)])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

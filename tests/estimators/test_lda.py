@@ -24,8 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 SOLVERS = ("variational", "online", "map")
 
 
-@parametrize_with_checks([LDA(), LDA(2)])
+@parametrize_with_checks([LDA(2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([LDA()])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

@@ -18,8 +18,14 @@ from polyseme.io import models as storage
 X = oracles.mixed_counts(0, 60, 45, 4).astype(np.float64)
 
 
-@parametrize_with_checks([LSA(), LSA(2), LSA(0.8, weights="tf-idf")])
+@parametrize_with_checks([LSA(2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([LSA(), LSA(0.8, weights="tf-idf")])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

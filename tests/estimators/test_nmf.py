@@ -31,8 +31,14 @@ EVERY_LOSS = pytest.mark.parametrize("loss", [name for name in LOSSES if name !=
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 
 
-@parametrize_with_checks([NMF(), NMF(2)])
+@parametrize_with_checks([NMF(2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([NMF()])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

@@ -23,8 +23,14 @@ from polyseme.solvers.initialize import STARTS
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@parametrize_with_checks([PLSA(), PLSA(2)])
+@parametrize_with_checks([PLSA(2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([PLSA()])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

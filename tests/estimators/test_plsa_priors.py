@@ -213,11 +213,6 @@ class TestStationary:
         assert (model.transform(X)[:, ~model.active_topics_] == 0).all()
 
 
-@parametrize_with_checks([PLSA(2, background=0.2), PLSA(2, doc_topic_prior=1.1, topic_word_prior=1.1)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
 def checks_of_separate_documents(estimator):
     """Return the checks that fit_transform equals transform, if a prior acts on all training documents together."""
     names = ("check_transformer_general", "check_transformer_data_not_an_array")
@@ -228,6 +223,8 @@ def checks_of_separate_documents(estimator):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
+        PLSA(2, background=0.2),
+        PLSA(2, doc_topic_prior=1.1, topic_word_prior=1.1),
         PLSA(2, doc_topic_prior=Entropic(0.5)),
         PLSA(2, background=JointBackground(0.2)),
         PLSA(2, doc_topic_prior=TopicSelection(0.1), topic_word_prior=[Decorrelation(1), Smoothing(1)]),
@@ -235,5 +232,5 @@ def checks_of_separate_documents(estimator):
     ],
     expected_failed_checks=checks_of_separate_documents,
 )
-def test_scikit_learn_checks_of_other_settings(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -30,8 +30,14 @@ def matched(found, true=CORNERS):
     return gaps[rows, order].max(), order
 
 
-@parametrize_with_checks([RealTopicModel(), RealTopicModel(PLSA(2)), RealTopicModel(volume="data")])
+@parametrize_with_checks([RealTopicModel()])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([RealTopicModel(PLSA(2)), RealTopicModel(volume="data")])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 

@@ -43,8 +43,14 @@ def n_way(X):
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, n_way], ids=["dense", "coo"])
 
 
-@parametrize_with_checks([TensorPLSA(), TensorPLSA(2)])
+@parametrize_with_checks([TensorPLSA(2)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([TensorPLSA()])
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 
