@@ -44,6 +44,7 @@ from hong_em import (
     symmetric_step,
     weighted,
 )
+from hong_equivalences import lda_under_a_uniform_prior, tensors
 from polyseme.core.model import Background, JointBackground, Model
 from polyseme.solvers import EM
 
@@ -60,9 +61,22 @@ class Size:
     starts: int = 20
     random_bounds: int = 1000
     ap_docs: int = 200
+    tensors: int = 10
+    tensor_iterations: int = 1000
 
 
-QUICK = Size(docs=40, words=30, topics=3, tokens=50, iterations=60, starts=6, random_bounds=200, ap_docs=40)
+QUICK = Size(
+    docs=40,
+    words=30,
+    topics=3,
+    tokens=50,
+    iterations=60,
+    starts=6,
+    random_bounds=200,
+    ap_docs=40,
+    tensors=2,
+    tensor_iterations=300,
+)
 
 SHARE = 0.5
 """lambda_B in all parts with a background."""
@@ -340,7 +354,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     on_real_text(None if ap is None else ap.toarray().astype(np.float64), size)
     findings = [
         tokens_and_terms(X, size), package_step(X, size), *jensen(X, size), q_function(X, size), local,
-        *formulations(X, size), *background_findings,
+        *formulations(X, size), *background_findings, lda_under_a_uniform_prior(X, size.topics, points=20),
+        tensors(size.tensors, size.tensor_iterations),
     ]  # fmt: skip
     if options.pictures is not None:
         picture(options.pictures, climbed, shares, float(X.sum()))

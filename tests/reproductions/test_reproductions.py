@@ -43,6 +43,8 @@ EXPECTED = {
         "lambda is the background's share": "true with P(d) only",
         "EM with a background": "true",
         "The background in formulation 2": "another model",
+        "PLSA and LDA (sect. 1; Girolami and Kaban)": "true for the mode of the posterior, not for its mean",
+        "Tensors (sect. 1; Peng)": "true: one objective with the same fixed points",
     },
     "shashanka_2009": {
         "PLSA as a simplex (fig. 1)": "true",
