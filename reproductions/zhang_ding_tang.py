@@ -39,6 +39,7 @@ from common import (
 from formulas import Array, Pair, divergence
 from polyseme.metrics import align
 from polyseme.solvers import EM, PLSI, MultiplicativeNMF
+from zhang_gamma_poisson import gamma_poisson
 from zhang_speed import SPEED, Course, speed
 from zhang_theorems import (
     after,
@@ -80,6 +81,7 @@ class Size:
     ap_starts: int = 5
     ap_iterations: int = 1000
     posterior_docs: int = 400
+    gamma_poisson_docs: int = 200
 
 
 QUICK = Size(
@@ -99,6 +101,7 @@ QUICK = Size(
     ap_starts=1,
     posterior_docs=100,
     ap_iterations=60,
+    gamma_poisson_docs=40,
 )
 
 
@@ -309,7 +312,12 @@ def main(argv: Sequence[str] | None = None) -> list[Finding]:
     ]
     all_ends, eq10 = equation_10_finding(size, ap)
     runs, data, faster = speed(larger_ap, size.speed_starts, size.speed_iterations)
-    findings += [eq10, faster, posterior_normalization(size.posterior_docs)]
+    findings += [
+        eq10,
+        faster,
+        posterior_normalization(size.posterior_docs),
+        gamma_poisson(size.gamma_poisson_docs, 100),
+    ]
     if options.pictures is not None:
         picture(options.pictures, all_ends, runs, data)
     conclude("zhang_ding_tang", findings, options)

@@ -83,6 +83,7 @@ EXPECTED = {
         "Equation 10": "false, except for NMF and normalized NMF",
         "NMF is faster (sect. 6)": "true compared with PLSI; little gain compared with EM",
         "Posterior probability normalization (sect. 6)": "true",
+        "NMF as a model like LDA (sect. 6)": "true: with Gamma weights it is LDA, with random lengths",
     },
 }
 
