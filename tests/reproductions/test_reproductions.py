@@ -142,6 +142,20 @@ def test_every_script_is_run_and_has_its_table(reproductions):
         assert verdicts(reproductions("common").section(name))
 
 
+@pytest.mark.parametrize(
+    ("learned", "expected"),
+    [((1215, 1238), "with priors of 1/K hardly, with learned priors clearly"), ((1262, 1285), "not reproduced")],
+)
+def test_the_verdict_on_lda_names_its_priors(reproductions, learned, expected):
+    perplexities = {
+        "PLSA": [1280, 1309],
+        "PLSA, regularized": [1135, 1151],
+        "LDA, priors 1/K": [1275, 1302],
+        "LDA, learned priors": list(learned),
+    }
+    assert reproductions("newsgroups").judge_held_out(perplexities)[0].verdict == expected
+
+
 def test_a_failing_script_is_reported(reproductions, tmp_path, monkeypatch, capsys):
     run_all = reproductions("run_all")
     (tmp_path / "good.py").write_text("import sys; print(sys.argv[1])")
