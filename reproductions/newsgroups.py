@@ -34,12 +34,13 @@ POSTERIOR = "PLSA, folded in by the posterior"
 
 
 class News(NamedTuple):
-    """Counts and groups of training and test documents."""
+    """Counts and groups of training and test documents, and the words of the columns."""
 
     X: Any
     X_test: Any
     y: Any
     y_test: Any
+    words: Any
 
 
 class Cluster(NamedTuple):
@@ -64,7 +65,7 @@ def load_news(n_documents: int) -> News:
     )
     kept, kept_test = (np.flatnonzero(np.asarray(part.sum(axis=1)).ravel()) for part in (X, X_test))
     y, y_test = (np.array([row["label"] for row in part]) for part in (train, test))
-    return News(X[kept], X_test[kept_test], y[kept], y_test[kept_test])
+    return News(X[kept], X_test[kept_test], y[kept], y_test[kept_test], vectorizer.get_feature_names_out())
 
 
 def cluster_scores(clusters: Any, groups: Any) -> Cluster:

@@ -20,6 +20,7 @@ SCRIPTS = (
     "shashanka_2009",
     "saastamoinen_2016",
     "newsgroups",
+    "saastamoinen_claims",
     "hong_2012",
     "zhang_ding_tang",
     "gaussier_goutte_2005",
