@@ -138,9 +138,7 @@ def test_corners_of_non_negative_points_are_not_negative(K, margin):
         assert free.min() < 0
         assert np.linalg.matrix_rank(found[1:] - found[0]) == K - 1
     far = X + 100
-    np.testing.assert_allclose(
-        minimum_volume_corners(far, K, np.ones(len(X)), margin, non_negative=True), free + 100, atol=0.05
-    )
+    assert matched_error(minimum_volume_corners(far, K, np.ones(len(X)), margin, non_negative=True), free + 100) < 0.02
     assert farthest_corners(X, K, np.ones(len(X)), non_negative=True).min() >= 0
 
 
@@ -209,3 +207,18 @@ def test_a_start_is_expanded_until_the_weight_outside_is_allowed():
         np.testing.assert_allclose(np.sort(expanded.ravel()), ends, atol=1e-12)
         np.testing.assert_allclose(b @ expanded, points, atol=1e-12)
         assert (weights @ (b < -1e-12)).max() <= allowed
+
+
+def test_dark_corners_are_found_in_points_of_different_brightness_with_outliers():
+    """One of four corners has a tenth of the light of the others; one point in a hundred is an outlier."""
+    rng = np.random.default_rng(0)
+    places = np.linspace(0, 1, 30)
+    corners = 0.2 + np.exp(-(((places - np.array([[0.1], [0.4], [0.65], [0.9]])) / 0.15) ** 2))
+    corners[0] *= 0.1
+    X = rng.uniform(0.4, 1.0, (600, 1)) * (rng.dirichlet(np.full(4, 0.5), 600) @ corners)
+    X = np.maximum(X + 0.005 * rng.normal(size=X.shape), 0)
+    X[:6] = 2 * rng.random((6, 30))
+    found = minimum_volume_corners(X, 4, np.ones(600), 0.05, non_negative=True)
+    cosines = corners @ found.T / np.outer(np.linalg.norm(corners, axis=1), np.linalg.norm(found, axis=1))
+    angles = np.degrees(np.arccos(np.minimum(cosines, 1)))
+    assert angles[linear_sum_assignment(angles)].max() < 5

@@ -14,17 +14,22 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.simplex import Hull, SimplexMap, farthest_corners, minimum_volume_corners
+from polyseme.simplex import Hull, SimplexMap, farthest_corners
+from polyseme.simplex.hull import Corners, smallest_corners
 from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_range, check_share
 
 _BLOCK_NUMBERS = 1 << 22
+_DARKEST = 0.1
+"""Darker points are divided by this instead of their brightness, because they are mostly noise."""
 
-Corners = Callable[[Array, int, Floats, float, bool], Floats]
+FindCorners = Callable[[Array, int, Floats, float, bool], Corners]
 
-VOLUMES: dict[str, Corners | None] = {
+VOLUMES: dict[str, FindCorners | None] = {
     "data": None,
-    "farthest": lambda X, K, weights, margin, non_negative: farthest_corners(X, K, weights, non_negative=non_negative),
-    "minimum": lambda X, K, weights, margin, non_negative: minimum_volume_corners(
+    "farthest": lambda X, K, weights, margin, non_negative: Corners(
+        farthest_corners(X, K, weights, non_negative=non_negative)
+    ),
+    "minimum": lambda X, K, weights, margin, non_negative: smallest_corners(
         X, K, weights, margin, non_negative=non_negative
     ),
 }
@@ -157,26 +162,30 @@ class RealTopicModel(Decomposition):
         non_negative = self._checked_non_negative(weighted_points)
         find_corners = VOLUMES[self.volume]
         original_parameters: dict[str, Any] = {}
+        level: Floats | None = None
         if find_corners is None:
             simplex_map = (SimplexMap.of_orthant if non_negative else SimplexMap.of_paper)(weighted_points)
         else:
             positive_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
-            corners = find_corners(weighted_points, _n_components(model), positive_weights, margin, non_negative)
+            corners, level = find_corners(weighted_points, _n_components(model), positive_weights, margin, non_negative)
             simplex_map = (SimplexMap.of_orthant if non_negative else SimplexMap.tight)(weighted_points, corners)
             original_parameters = _set_start(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
         if total > MAX_COUNT[rows.dtype]:
             raise InputError(f"total must be at most {MAX_COUNT[rows.dtype]:g} in {rows.dtype}, got {total:g}.")
-        for part, mapped in _mapped_rows(simplex_map, X, total, rows.dtype):
+        for part, mapped in _mapped_rows(simplex_map, X, total, rows.dtype, level):
             rows[part] = mapped
         options = {} if weights is None else {"sample_weight": weights}
         try:
             doc_topic = model.fit_transform(rows, **options)
         except KeyboardInterrupt:
             if hasattr(model, "components_"):
-                self._set_fit(model.set_params(**original_parameters), simplex_map, total, model.transform(rows), X)
+                doc_topic = _fold_in(model, simplex_map, X, total)
+                self._set_fit(model.set_params(**original_parameters), simplex_map, total, doc_topic, X)
             raise
         del rows
+        if level is not None:
+            doc_topic = _fold_in(model, simplex_map, X, total)
         self._set_fit(model.set_params(**original_parameters), simplex_map, total, doc_topic, X)
         return self
 
@@ -217,10 +226,7 @@ class RealTopicModel(Decomposition):
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
-        dtype = _row_dtype(self.model_, X)
-        mapped = _mapped_rows(self._map(), X, self.total_, dtype)
-        parts = [self.model_.transform(rows.astype(dtype)) for _, rows in mapped]
-        return _normalized(np.concatenate(parts)).astype(X.dtype)
+        return _normalized(_fold_in(self.model_, self._map(), X, self.total_)).astype(X.dtype)
 
     def inverse_transform(self, weights: Any) -> Array:
         """Return the points that weights represent.
@@ -354,15 +360,27 @@ class RealTopicModel(Decomposition):
         return np.concatenate([np.sqrt(np.einsum("dw,dw->d", gap, gap, dtype=np.float64)) for gap in parts])
 
 
+def _fold_in(model: Any, simplex_map: SimplexMap, X: Array, total: float) -> Array:
+    """Return the weights of points by a fitted topic model, row by row."""
+    dtype = _row_dtype(model, X)
+    return np.concatenate(
+        [model.transform(rows.astype(dtype)) for _, rows in _mapped_rows(simplex_map, X, total, dtype)]
+    )
+
+
 def _mapped_rows(
-    simplex_map: SimplexMap, X: Array, total: float, dtype: np.dtype[Any]
+    simplex_map: SimplexMap, X: Array, total: float, dtype: np.dtype[Any], level: Floats | None = None
 ) -> Iterator[tuple[slice, Floats]]:
     """Yield blocks of rows on the simplex with the sum `total`; rows outside are moved to the nearest point.
 
-    Weights below the rounding error of the map become zero, because a model may refuse such small counts.
+    With a level, rows are first divided by their brightness, if it is not close to zero. Weights below the rounding
+    error of the map become zero, because a model may refuse such small counts.
     """
     for part in _row_blocks(X):
-        mapped = simplex_map.to_simplex(X[part])
+        block = X[part]
+        if level is not None:
+            block = block / np.maximum(np.einsum("dw,w->d", block, level), _DARKEST)[:, np.newaxis]
+        mapped = simplex_map.to_simplex(block)
         below = _is_below(mapped)
         mapped[below] = simplex_map.nearest(mapped[below])
         yield part, np.where(mapped > np.finfo(dtype).eps, mapped, 0) * total

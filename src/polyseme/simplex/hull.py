@@ -18,6 +18,18 @@ The coordinates in the new simplex are b_j u_j and, for k, one minus their sum. 
 convergence. With cap_i = (K - 1) weight_i / (margin * total weight), the points outside a face have at most the share
 `margin` of the total weight (like nu in the nu-SVM). If that is less than the weight of any point, no point is outside.
 
+Noise. With a margin, a point may be outside a face by half the standard deviation of the noise at no cost. The noise is
+that of the distances from the plane. If t_i is this allowance in units of the coordinate b_k, then b_i u <= 1 + t_i is
+the constraint above for the point b_i / (1 + t_i) with the cap (1 + t_i) cap_i. The plane is fitted with less weight
+for the share `margin` of points farthest from it, so that outliers do not turn it.
+
+Brightness. Points without negative entries may be mixtures times a brightness, such as pixels in the shade. They lie in
+a cone of K dimensions instead of a plane of K - 1. If the additional dimension is more than noise, each point x is
+divided by h x, where h minimizes sum_i weight_i (h x_i - 1)^2. If brightness and weights are independent, h c_k is then
+the same for all corners, however dark they are, so that a dark corner is as far from the others as a bright one.
+Division by the sum of the entries would move all mixtures with a dark corner to the bright ones. The noise of a point
+is divided by h x, too, so that dark points have a large allowance.
+
 Non-negative corners. Each round over the faces is followed by a projection: every corner moves to the nearest point of
 the plane without negative entries. The next round fits the other faces to the projected corners. The best of the
 projected simplices is returned.
@@ -329,6 +341,14 @@ _FLAT = 1e-7
 """Lengths below this, relative to the size of the data, count as zero."""
 _UNBOUNDED = 1 / _FLAT
 """A face counts as unbounded if it divides an edge, or multiplies a coordinate, by at least this."""
+_MAX_PLANES = 10
+"""Maximum number of planes that are fitted until the weights of far points no longer change."""
+_SAME_SHARE = 1e-3
+"""Weights have converged when no point changes its share of the given weight by this."""
+_ALLOWANCE = 0.5
+"""Distance of a point from a face that costs nothing, in standard deviations of the noise."""
+_SIGNIFICANT = 2.0
+"""A dimension is more than noise if its variance is at least this times the largest variance of noise."""
 _THIN = 1e-2
 """A projection is rejected if it makes a simplex thinner than this share of the first simplex of the search, or if no
 point has a coordinate of at least this for one of the corners."""
@@ -361,6 +381,29 @@ class Simplex(NamedTuple):
     """Log volume plus the penalties of the points outside."""
 
 
+class View(NamedTuple):
+    """Points in a plane of at most K - 1 dimensions, where their corners are searched."""
+
+    plane: Plane
+    points: Floats
+    """Coordinates in the plane, n x rank."""
+    weights: Floats
+    """Shape (n,)."""
+    allowance: Floats
+    """Distance from a face that costs nothing, shape (n,)."""
+    level: Floats | None = None
+    """Shape (W,). Points were divided by their product with it, their brightness."""
+
+
+class Corners(NamedTuple):
+    """Corners and, if brightness varies, what it is measured with."""
+
+    points: Floats
+    """Shape K x W."""
+    level: Floats | None = None
+    """Shape (W,). The product of a point and the level is its brightness, and one for every corner."""
+
+
 class Plane(NamedTuple):
     """Affine plane origin + coordinates @ directions."""
 
@@ -370,18 +413,48 @@ class Plane(NamedTuple):
     """Orthonormal rows, rank x W."""
 
     @classmethod
-    def of(cls, X: Array, weights: Floats, n_dimensions: int) -> Plane:
-        """Return the plane of the weighted principal components, with fewer dimensions if the points have fewer."""
-        origin = weighted_sum(weights, X) / weights.sum()
+    def of(cls, X: Array, weights: Floats, n_dimensions: int, *, through_zero: bool = False) -> Plane:
+        """Return the plane of the weighted principal components, with fewer dimensions if the points have fewer.
+
+        Its origin is the mean, or zero.
+        """
+        origin = np.zeros(X.shape[1]) if through_zero else weighted_sum(weights, X) / weights.sum()
         with single_threaded_blas():
             lengths, directions = _principal_axes(X, origin, np.sqrt(weights))
         nonzero = lengths[:n_dimensions] > _FLAT * max(float(lengths[0]), 1e-9 * float(np.abs(origin).max()))
         return cls(origin, directions[:n_dimensions][nonzero])
 
+    @classmethod
+    def robust(
+        cls, X: Array, weights: Floats, n_dimensions: int, margin: float, *, through_zero: bool = False
+    ) -> tuple[Plane, Floats, float]:
+        """Return the plane, the weights that determine it, and the standard deviation of the noise in one dimension.
+
+        The share `margin` of the points farthest from the plane has its weights multiplied by (limit / distance)^2,
+        where the limit is the distance of the nearest of these points.
+        """
+        plane = cls.of(X, weights, 0, through_zero=through_zero)
+        shares = np.zeros(len(X))
+        for _ in range(_MAX_PLANES):
+            distances = plane.distances(X)
+            limit = max(_weighted_quantile(distances, weights, 1 - margin), _FLAT * float(distances.max()))
+            before, shares = shares, (limit / np.maximum(distances, limit)) ** 2 if limit > 0 else np.ones(len(X))
+            if np.abs(shares - before).max() < _SAME_SHARE:
+                break
+            plane = cls.of(X, weights * shares, n_dimensions, through_zero=through_zero)
+        squares = np.minimum(plane.distances(X), limit)[:, np.newaxis] ** 2
+        variance = float(weighted_sum(weights, squares)[0] / weights.sum()) / max(X.shape[1] - n_dimensions, 1)
+        return plane, weights * shares, float(np.sqrt(variance))
+
     def coordinates(self, X: Array) -> Floats:
         """Return the coordinates of the projections of points on the plane (points x rank)."""
         blocks = [np.einsum("dw,rw->dr", block - self.origin, self.directions) for block in _row_blocks(X)]
         return np.concatenate(blocks)
+
+    def distances(self, X: Array) -> Floats:
+        """Return the distances of points from the plane."""
+        gaps = (block - self.points(self.coordinates(block)) for block in _row_blocks(X))
+        return np.concatenate([np.sqrt(_squares(gap)) for gap in gaps])
 
     def points(self, coordinates: Array) -> Floats:
         """Return the points with these coordinates (points x W)."""
@@ -465,30 +538,47 @@ def minimum_volume_corners(
     weights : ndarray of shape (n_points,)
         Positive weights of the points.
     margin : float
-        Share of the total weight that may lie outside any one face. With 0 no point is outside. Otherwise at most
-        20,000 evenly spaced points are used.
+        Share of the total weight that may lie outside any one face by more than noise, and of the points that may lie
+        far from the plane without turning it. With 0 no point is outside. Otherwise at most 20,000 evenly spaced points
+        are used.
     non_negative : bool, default=False
         Whether corners must not have negative entries. Points must not have negative entries either. More points than
-        `margin` can be outside a face, because perhaps no simplex with such corners contains them.
+        `margin` can be outside a face, because perhaps no simplex with such corners contains them. With a margin,
+        points of different brightness are compared at the same brightness.
 
     Returns
     -------
     ndarray of shape (K, W)
         Corners.
     """
-    plane = Plane.of(X, weights, n_corners - 1)
-    y = plane.coordinates(X)
+    return smallest_corners(X, n_corners, weights, margin, non_negative=non_negative).points
+
+
+def smallest_corners(
+    X: Array, n_corners: int, weights: Floats, margin: float, *, non_negative: bool = False
+) -> Corners:
+    """Return the corners of `minimum_volume_corners` and the level of brightness."""
+    sample = np.unique(np.linspace(0, len(X) - 1, min(len(X), _MAX_POINTS)).astype(np.intp))
+    if margin > 0:
+        view = _soft_view(X[sample], weights[sample], n_corners, margin, non_negative=non_negative)
+        sample = np.arange(len(view.points))
+    else:
+        plane = Plane.of(X, weights, n_corners - 1)
+        view = View(plane, plane.coordinates(X), weights, np.zeros(len(X)))
+    plane, y, weights, allowance, level = view
     rank = y.shape[1]
-    sample = np.unique(np.linspace(0, len(y) - 1, min(len(y), _MAX_POINTS)).astype(np.intp))
     project = plane.nearest_non_negative if non_negative else None
     while True:
-        chosen, index = np.unique(y[sample], axis=0, return_inverse=True)  # a repeated row is one row of larger weight
+        # a repeated row is one row of larger weight
+        rows, index = np.unique(np.column_stack([y, allowance])[sample], axis=0, return_inverse=True)
+        chosen, allowed = np.ascontiguousarray(rows[:, :-1]), rows[:, -1]
         mass = np.bincount(index.ravel(), weights[sample]).astype(np.float64)
         spread = np.sqrt(weighted_sum(mass, chosen**2) / mass.sum())
         views = (chosen, chosen / np.where(spread > 0, spread, 1))  # unscaled, and scaled to equal variances
-        starts = [chosen[farthest_points(view, rank + 1)] for view in views]
+        exact = np.flatnonzero(allowed <= _weighted_quantile(allowed, mass, 1 - margin))
+        starts = [chosen[exact[farthest_points(view[exact], rank + 1)]] for view in views]
         with single_threaded_blas():
-            corners = smallest_simplex(chosen, starts, margin, mass, project).corners
+            corners = smallest_simplex(chosen, starts, margin, mass, allowed, project).corners
             outside = np.flatnonzero((barycentric(y, corners) < -_FLAT).any(axis=1)) if margin == 0 else sample[:0]
         if not np.setdiff1d(outside, sample).size:
             break
@@ -496,7 +586,42 @@ def minimum_volume_corners(
     if rank + 1 < n_corners:
         corners = np.concatenate([corners, y[farthest_points(y, n_corners)[rank + 1 :]]])
     corners = plane.points(_with_center(corners, n_corners))
-    return np.maximum(corners, 0) if non_negative else corners  # only rounding or a data point is negative here
+    # only rounding or a data point is negative here
+    return Corners(np.maximum(corners, 0) if non_negative else corners, level)
+
+
+def _soft_view(X: Array, weights: Floats, n_corners: int, margin: float, *, non_negative: bool) -> View:
+    """Return the points in the plane that fits them best or, if brightness varies, at the same brightness."""
+    plane, _, noise = Plane.robust(X, weights, n_corners - 1, margin)
+    flat = View(plane, plane.coordinates(X), weights, np.full(len(X), _ALLOWANCE * noise))
+    n_others = X.shape[1] - n_corners  # dimensions outside of a cone
+    if not non_negative or n_others < 1 or not 0 < len(plane.directions) == n_corners - 1:
+        return flat
+    cone, trusted, rest = Plane.robust(X, weights, n_corners, margin, through_zero=True)
+    rest = max(rest, _FLAT * float(np.abs(plane.origin).max()))
+    largest = rest**2 * (1 + np.sqrt(X.shape[1] / len(X))) ** 2  # of the variances of noise in all directions
+    if noise**2 * (n_others + 1) - rest**2 * n_others < _SIGNIFICANT * largest or len(cone.directions) < n_corners:
+        return flat
+    y, roots = cone.coordinates(X), np.sqrt(trusted)
+    with single_threaded_blas():
+        h = np.linalg.lstsq(y * roots[:, np.newaxis], roots)[0]
+        across = np.linalg.svd(h[np.newaxis])[2][1:]
+    brightness = np.einsum("dk,k->d", y, h)
+    lit = brightness > _FLAT
+    center = weighted_sum(trusted, y) / float(trusted @ brightness)
+    plane = Plane(np.einsum("k,kw->w", center, cone.directions), np.einsum("rk,kw->rw", across, cone.directions))
+    if plane.origin.min() < -_FLAT * plane.origin.max():
+        return flat
+    y, brightness = y[lit], brightness[lit]
+    points = np.einsum("dk,rk->dr", y / brightness[:, np.newaxis] - center, across)
+    return View(plane, points, weights[lit], _ALLOWANCE * rest / brightness, np.einsum("k,kw->w", h, cone.directions))
+
+
+def _weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
+    """Return the smallest value for which the values up to it have at least the share of the total weight."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return float(values[order[min(int(np.searchsorted(total, share * total[-1])), len(values) - 1)]])
 
 
 def farthest_points(y: Floats, n_corners: int) -> Array:
@@ -526,20 +651,25 @@ def farthest_points(y: Floats, n_corners: int) -> Array:
 
 
 def smallest_simplex(
-    points: Floats, starts: list[Floats], margin: float, weights: Floats, project: Project | None = None
+    points: Floats,
+    starts: list[Floats],
+    margin: float,
+    weights: Floats,
+    allowance: Floats,
+    project: Project | None = None,
 ) -> Simplex:
     """Return the best of the simplices that are reached from `starts`, each with K corners in K - 1 dimensions.
 
     `points` has shape n x (K - 1), `weights` are n positive numbers, and `margin` is the share of their sum that may
-    lie outside any one face. `project` moves corners to the nearest allowed ones.
+    lie outside any one face by more than their `allowance`. `project` moves corners to the nearest allowed ones.
     """
     if points.shape[1] == 0:
         return Simplex(starts[0], 0.0)
-    best, *others = [_shrink(points, corners, margin, weights, _ROUGH, project) for corners in starts]
+    best, *others = [_shrink(points, corners, margin, weights, allowance, _ROUGH, project) for corners in starts]
     for other in others:
         if other.cost < best.cost - _ROUGH.precision:
             best = other
-    fine = _shrink(points, best.corners, margin, weights, _FINE, project)
+    fine = _shrink(points, best.corners, margin, weights, allowance, _FINE, project)
     return fine if project is None or fine.cost <= best.cost else best
 
 
@@ -551,7 +681,13 @@ def barycentric(points: Floats, corners: Floats) -> Floats:
 
 
 def _shrink(
-    points: Floats, corners: Floats, margin: float, weights: Floats, effort: _Effort, project: Project | None
+    points: Floats,
+    corners: Floats,
+    margin: float,
+    weights: Floats,
+    allowance: Floats,
+    effort: _Effort,
+    project: Project | None,
 ) -> Simplex:
     """Return the simplex after updating all faces in turn until convergence, from a start.
 
@@ -566,14 +702,15 @@ def _shrink(
 
     def simplex() -> Simplex:
         volume = np.linalg.slogdet(corners[:-1] - corners[-1])[1]
-        return Simplex(corners.copy(), float(volume + (caps * np.maximum(-b, 0).sum(axis=1)).sum()))
+        beyond = np.maximum(-b - allowance[:, np.newaxis] * _slopes(corners), 0)
+        return Simplex(corners.copy(), float(volume + (caps * beyond.sum(axis=1)).sum()))
 
     b = barycentric(points, corners)
     corners, b = _expand(corners, b, allowed, weights)
     best: Simplex | None = None
     thinnest = _THIN * _thickness(corners)
     for _ in range(effort.max_rounds):
-        updated = _update_faces(corners, b, caps, effort.precision)
+        updated = _update_faces(corners, b, caps, allowance, effort.precision)
         if updated is None:
             break
         before, (corners, b, largest_change) = corners, updated
@@ -595,7 +732,15 @@ def _shrink(
     return simplex()
 
 
-def _update_faces(corners: Floats, b: Floats, caps: Floats, precision: float) -> tuple[Floats, Floats, float] | None:
+def _slopes(corners: Floats) -> Floats:
+    """Return the change of each barycentric coordinate along the normal of its face, over a unit of length."""
+    first = np.linalg.inv((corners[:-1] - corners[-1]).T)
+    return np.sqrt(_squares(np.vstack([first, -first.sum(axis=0)])))
+
+
+def _update_faces(
+    corners: Floats, b: Floats, caps: Floats, allowance: Floats, precision: float
+) -> tuple[Floats, Floats, float] | None:
     """Return the corners and the coordinates b after updating all faces in turn, and the largest |log u|.
 
     The result is None if the best face is unbounded: no point uses one of the corners, which could move to another one.
@@ -604,7 +749,8 @@ def _update_faces(corners: Floats, b: Floats, caps: Floats, precision: float) ->
     largest_change = 0.0
     for k in range(len(corners)):
         others = np.arange(len(corners)) != k
-        u = _best_face(b[:, others], caps, precision)
+        limit = 1 + allowance * _slopes(corners)[k]
+        u = _best_face(b[:, others] / limit[:, np.newaxis], caps * limit, precision)
         if not u.max() < _UNBOUNDED:
             return None
         b[:, others] *= u
