@@ -20,7 +20,7 @@ from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_r
 
 _BLOCK_NUMBERS = 1 << 22
 _DARKEST = 0.1
-"""Darker points are divided by this instead of their brightness, because they are mostly noise."""
+"""Least brightness of a point, because darker ones are mostly noise."""
 
 FindCorners = Callable[[Array, int, Floats, float, bool], Corners]
 
@@ -72,7 +72,9 @@ class RealTopicModel(Decomposition):
     volume : {"minimum", "farthest", "data"}, default="minimum"
         Start and map; see the table.
     margin : float, default=0.05
-        Share of the points (by weight) that may lie beyond any one face of the smallest simplex.
+        Share of the points (by weight) that may lie beyond any one face of the smallest simplex by more than noise, and
+        of outliers that do not turn its plane. With a margin, non-negative points of different brightness are compared
+        at the same brightness. Use 0 for data without noise.
     non_negative : {"auto"} or bool, default="auto"
         Whether corners must not have negative entries. "auto" requires this if no point has a negative entry. With
         volume="data", use False for the map of the paper.
@@ -169,7 +171,9 @@ class RealTopicModel(Decomposition):
             positive_weights = np.ones(len(X)) if weights is None else weights[weights > 0]
             corners, level = find_corners(weighted_points, _n_components(model), positive_weights, margin, non_negative)
             simplex_map = (SimplexMap.of_orthant if non_negative else SimplexMap.tight)(weighted_points, corners)
-            original_parameters = _set_start(model, simplex_map.to_simplex(corners), Hull(corners).weights(X))
+            hull = Hull(corners)
+            starts = [hull.weights(X[part] / _brightness(X[part], level)) for part in _row_blocks(X)]
+            original_parameters = _set_start(model, simplex_map.to_simplex(corners), np.concatenate(starts))
         rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=_row_dtype(model, X))
         if total > MAX_COUNT[rows.dtype]:
             raise InputError(f"total must be at most {MAX_COUNT[rows.dtype]:g} in {rows.dtype}, got {total:g}.")
@@ -373,17 +377,20 @@ def _mapped_rows(
 ) -> Iterator[tuple[slice, Floats]]:
     """Yield blocks of rows on the simplex with the sum `total`; rows outside are moved to the nearest point.
 
-    With a level, rows are first divided by their brightness, if it is not close to zero. Weights below the rounding
-    error of the map become zero, because a model may refuse such small counts.
+    With a level, rows are first divided by their brightness, and dark ones have a smaller sum, because they are noisy.
+    Weights below the rounding error of the map become zero, because a model may refuse such small counts.
     """
     for part in _row_blocks(X):
-        block = X[part]
-        if level is not None:
-            block = block / np.maximum(np.einsum("dw,w->d", block, level), _DARKEST)[:, np.newaxis]
-        mapped = simplex_map.to_simplex(block)
+        brightness = _brightness(X[part], level)
+        mapped = simplex_map.to_simplex(X[part] / brightness)
         below = _is_below(mapped)
         mapped[below] = simplex_map.nearest(mapped[below])
-        yield part, np.where(mapped > np.finfo(dtype).eps, mapped, 0) * total
+        yield part, np.where(mapped > np.finfo(dtype).eps, mapped, 0) * (total * np.minimum(brightness, 1))
+
+
+def _brightness(X: Array, level: Floats | None) -> Floats | float:
+    """Return the brightness of points as a column, at least `_DARKEST`; one without a level."""
+    return 1.0 if level is None else np.maximum(np.einsum("dw,w->d", X, level), _DARKEST)[:, np.newaxis]
 
 
 def _row_dtype(model: Any, X: Array) -> np.dtype[Any]:

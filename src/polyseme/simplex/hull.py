@@ -18,17 +18,19 @@ The coordinates in the new simplex are b_j u_j and, for k, one minus their sum. 
 convergence. With cap_i = (K - 1) weight_i / (margin * total weight), the points outside a face have at most the share
 `margin` of the total weight (like nu in the nu-SVM). If that is less than the weight of any point, no point is outside.
 
-Noise. With a margin, a point may be outside a face by half the standard deviation of the noise at no cost. The noise is
-that of the distances from the plane. If t_i is this allowance in units of the coordinate b_k, then b_i u <= 1 + t_i is
-the constraint above for the point b_i / (1 + t_i) with the cap (1 + t_i) cap_i. The plane is fitted with less weight
-for the share `margin` of points farthest from it, so that outliers do not turn it.
+Noise. With a margin, a point may be outside a face by half the standard deviation of the noise at no cost. Its variance
+is sum_j s_j^2 / sum_j s_j over the variances s_j in the directions outside of the plane: their mean if they are equal,
+and that of the few large ones if noise has few directions, such as spectra that vary from pixel to pixel. If t_i is
+this allowance in units of the coordinate b_k, then b_i u <= 1 + t_i is the constraint above for the point b_i / (1 +
+t_i) with the cap (1 + t_i) cap_i. The plane is fitted with less weight for the share `margin` of points farthest from
+it, so that outliers do not turn it.
 
 Brightness. Points without negative entries may be mixtures times a brightness, such as pixels in the shade. They lie in
-a cone of K dimensions instead of a plane of K - 1. If the additional dimension is more than noise, each point x is
-divided by h x, where h minimizes sum_i weight_i (h x_i - 1)^2. If brightness and weights are independent, h c_k is then
-the same for all corners, however dark they are, so that a dark corner is as far from the others as a bright one.
-Division by the sum of the entries would move all mixtures with a dark corner to the bright ones. The noise of a point
-is divided by h x, too, so that dark points have a large allowance.
+a cone of K dimensions instead of a plane of K - 1. If the variance in the first direction outside of the plane is at
+least twice that in the second, each point x is divided by h x, where h minimizes sum_i weight_i (h x_i - 1)^2. If
+brightness and weights are independent, h c_k is then the same for all corners, however dark they are, so that a dark
+corner is as far from the others as a bright one. Division by the sum of the entries would move all mixtures with a dark
+corner to the bright ones. The noise of a point is divided by h x, too, so that dark points have a large allowance.
 
 Non-negative corners. Each round over the faces is followed by a projection: every corner moves to the nearest point of
 the plane without negative entries. The next round fits the other faces to the projected corners. The best of the
@@ -348,7 +350,7 @@ _SAME_SHARE = 1e-3
 _ALLOWANCE = 0.5
 """Distance of a point from a face that costs nothing, in standard deviations of the noise."""
 _SIGNIFICANT = 2.0
-"""A dimension is more than noise if its variance is at least this times the largest variance of noise."""
+"""A direction is more than noise if its variance is at least this times that of the next one."""
 _THIN = 1e-2
 """A projection is rejected if it makes a simplex thinner than this share of the first simplex of the search, or if no
 point has a coordinate of at least this for one of the corners."""
@@ -411,6 +413,8 @@ class Plane(NamedTuple):
     """Shape (W,)."""
     directions: Floats
     """Orthonormal rows, rank x W."""
+    rest: Floats
+    """Standard deviations of the points in other directions, largest first."""
 
     @classmethod
     def of(cls, X: Array, weights: Floats, n_dimensions: int, *, through_zero: bool = False) -> Plane:
@@ -422,13 +426,13 @@ class Plane(NamedTuple):
         with single_threaded_blas():
             lengths, directions = _principal_axes(X, origin, np.sqrt(weights))
         nonzero = lengths[:n_dimensions] > _FLAT * max(float(lengths[0]), 1e-9 * float(np.abs(origin).max()))
-        return cls(origin, directions[:n_dimensions][nonzero])
+        return cls(origin, directions[:n_dimensions][nonzero], lengths[n_dimensions:] / np.sqrt(weights.sum()))
 
     @classmethod
     def robust(
         cls, X: Array, weights: Floats, n_dimensions: int, margin: float, *, through_zero: bool = False
-    ) -> tuple[Plane, Floats, float]:
-        """Return the plane, the weights that determine it, and the standard deviation of the noise in one dimension.
+    ) -> tuple[Plane, Floats]:
+        """Return the plane and the weights that determine it.
 
         The share `margin` of the points farthest from the plane has its weights multiplied by (limit / distance)^2,
         where the limit is the distance of the nearest of these points.
@@ -442,9 +446,14 @@ class Plane(NamedTuple):
             if np.abs(shares - before).max() < _SAME_SHARE:
                 break
             plane = cls.of(X, weights * shares, n_dimensions, through_zero=through_zero)
-        squares = np.minimum(plane.distances(X), limit)[:, np.newaxis] ** 2
-        variance = float(weighted_sum(weights, squares)[0] / weights.sum()) / max(X.shape[1] - n_dimensions, 1)
-        return plane, weights * shares, float(np.sqrt(variance))
+        return plane, weights * shares
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise (see the module docstring)."""
+        variances = self.rest**2
+        total = float(variances.sum())
+        return float(np.sqrt(variances @ variances / total)) if total > 0 else 0.0
 
     def coordinates(self, X: Array) -> Floats:
         """Return the coordinates of the projections of points on the plane (points x rank)."""
@@ -592,15 +601,15 @@ def smallest_corners(
 
 def _soft_view(X: Array, weights: Floats, n_corners: int, margin: float, *, non_negative: bool) -> View:
     """Return the points in the plane that fits them best or, if brightness varies, at the same brightness."""
-    plane, _, noise = Plane.robust(X, weights, n_corners - 1, margin)
-    flat = View(plane, plane.coordinates(X), weights, np.full(len(X), _ALLOWANCE * noise))
-    n_others = X.shape[1] - n_corners  # dimensions outside of a cone
-    if not non_negative or n_others < 1 or not 0 < len(plane.directions) == n_corners - 1:
+    plane, _ = Plane.robust(X, weights, n_corners - 1, margin)
+    flat = View(plane, plane.coordinates(X), weights, np.full(len(X), _ALLOWANCE * plane.noise))
+    if not non_negative or not 0 < len(plane.directions) == n_corners - 1 or len(plane.rest) < 2:
         return flat
-    cone, trusted, rest = Plane.robust(X, weights, n_corners, margin, through_zero=True)
-    rest = max(rest, _FLAT * float(np.abs(plane.origin).max()))
-    largest = rest**2 * (1 + np.sqrt(X.shape[1] / len(X))) ** 2  # of the variances of noise in all directions
-    if noise**2 * (n_others + 1) - rest**2 * n_others < _SIGNIFICANT * largest or len(cone.directions) < n_corners:
+    least = max(float(plane.rest[1]), _FLAT * float(np.abs(plane.origin).max()))
+    if plane.rest[0] ** 2 < _SIGNIFICANT * least**2:
+        return flat
+    cone, trusted = Plane.robust(X, weights, n_corners, margin, through_zero=True)
+    if len(cone.directions) < n_corners:
         return flat
     y, roots = cone.coordinates(X), np.sqrt(trusted)
     with single_threaded_blas():
@@ -609,12 +618,14 @@ def _soft_view(X: Array, weights: Floats, n_corners: int, margin: float, *, non_
     brightness = np.einsum("dk,k->d", y, h)
     lit = brightness > _FLAT
     center = weighted_sum(trusted, y) / float(trusted @ brightness)
-    plane = Plane(np.einsum("k,kw->w", center, cone.directions), np.einsum("rk,kw->rw", across, cone.directions))
+    origin, directions = (np.einsum("...k,kw->...w", rows, cone.directions) for rows in (center, across))
+    plane = Plane(origin, directions, cone.rest)
     if plane.origin.min() < -_FLAT * plane.origin.max():
         return flat
     y, brightness = y[lit], brightness[lit]
     points = np.einsum("dk,rk->dr", y / brightness[:, np.newaxis] - center, across)
-    return View(plane, points, weights[lit], _ALLOWANCE * rest / brightness, np.einsum("k,kw->w", h, cone.directions))
+    level = np.einsum("k,kw->w", h, cone.directions)
+    return View(plane, points, weights[lit], _ALLOWANCE * cone.noise / brightness, level)
 
 
 def _weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
