@@ -27,10 +27,11 @@ it, so that outliers do not turn it.
 
 Brightness. Points without negative entries may be mixtures times a brightness, such as pixels in the shade. They lie in
 a cone of K dimensions instead of a plane of K - 1. If the variance in the first direction outside of the plane is at
-least twice that in the second, each point x is divided by h x, where h minimizes sum_i weight_i (h x_i - 1)^2. If
-brightness and weights are independent, h c_k is then the same for all corners, however dark they are, so that a dark
-corner is as far from the others as a bright one. Division by the sum of the entries would move all mixtures with a dark
-corner to the bright ones. The noise of a point is divided by h x, too, so that dark points have a large allowance.
+least twice that of the noise in the others, each point x is divided by h x, where h minimizes the weighted sum of (h
+x_i - 1)^2. If brightness and weights are independent, h c_k is then the same for all corners, however dark they are, so
+that a dark corner is as far from the others as a bright one. Division by the sum of the entries would move all mixtures
+with a dark corner to the bright ones. The noise of a point is divided by h x, too, so that dark points have a large
+allowance.
 
 Non-negative corners. Each round over the faces is followed by a projection: every corner moves to the nearest point of
 the plane without negative entries. The next round fits the other faces to the projected corners. The best of the
@@ -350,7 +351,8 @@ _SAME_SHARE = 1e-3
 _ALLOWANCE = 0.5
 """Distance of a point from a face that costs nothing, in standard deviations of the noise."""
 _SIGNIFICANT = 2.0
-"""A direction is more than noise if its variance is at least this times that of the next one."""
+"""A direction is more than noise if its variance is at least this times that of the noise. White noise of n points in
+W dimensions has at most (1 + y)^2 / (1 + y^2) <= 2, where y^2 = W / n."""
 _THIN = 1e-2
 """A projection is rejected if it makes a simplex thinner than this share of the first simplex of the search, or if no
 point has a coordinate of at least this for one of the corners."""
@@ -447,13 +449,6 @@ class Plane(NamedTuple):
                 break
             plane = cls.of(X, weights * shares, n_dimensions, through_zero=through_zero)
         return plane, weights * shares
-
-    @property
-    def noise(self) -> float:
-        """Standard deviation of the noise (see the module docstring)."""
-        variances = self.rest**2
-        total = float(variances.sum())
-        return float(np.sqrt(variances @ variances / total)) if total > 0 else 0.0
 
     def coordinates(self, X: Array) -> Floats:
         """Return the coordinates of the projections of points on the plane (points x rank)."""
@@ -602,10 +597,10 @@ def smallest_corners(
 def _soft_view(X: Array, weights: Floats, n_corners: int, margin: float, *, non_negative: bool) -> View:
     """Return the points in the plane that fits them best or, if brightness varies, at the same brightness."""
     plane, _ = Plane.robust(X, weights, n_corners - 1, margin)
-    flat = View(plane, plane.coordinates(X), weights, np.full(len(X), _ALLOWANCE * plane.noise))
+    flat = View(plane, plane.coordinates(X), weights, np.full(len(X), _ALLOWANCE * _noise(plane.rest)))
     if not non_negative or not 0 < len(plane.directions) == n_corners - 1 or len(plane.rest) < 2:
         return flat
-    least = max(float(plane.rest[1]), _FLAT * float(np.abs(plane.origin).max()))
+    least = max(_noise(plane.rest[1:]), _FLAT * float(np.abs(plane.origin).max()))
     if plane.rest[0] ** 2 < _SIGNIFICANT * least**2:
         return flat
     cone, trusted = Plane.robust(X, weights, n_corners, margin, through_zero=True)
@@ -625,7 +620,14 @@ def _soft_view(X: Array, weights: Floats, n_corners: int, margin: float, *, non_
     y, brightness = y[lit], brightness[lit]
     points = np.einsum("dk,rk->dr", y / brightness[:, np.newaxis] - center, across)
     level = np.einsum("k,kw->w", h, cone.directions)
-    return View(plane, points, weights[lit], _ALLOWANCE * cone.noise / brightness, level)
+    return View(plane, points, weights[lit], _ALLOWANCE * _noise(cone.rest) / brightness, level)
+
+
+def _noise(deviations: Floats) -> float:
+    """Return the standard deviation of noise with these standard deviations (see the module docstring)."""
+    variances = deviations**2
+    total = float(variances.sum())
+    return float(np.sqrt((variances**2).sum() / total)) if total > 0 else 0.0
 
 
 def _weighted_quantile(values: Floats, weights: Floats, share: float) -> float:
