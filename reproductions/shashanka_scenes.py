@@ -1,8 +1,10 @@
 """Unmix hyperspectral scenes with RealTopicModel and with VCA + FCLS, and choose the margin on synthetic scenes.
 
-Run: .venv/bin/python reproductions/shashanka_scenes.py [--margins] [--scenes N] [--vca-seeds N]
+Run: .venv/bin/python reproductions/shashanka_scenes.py [--margins | --corners] [--scenes N] [--vca-seeds N] [--first N]
 Without an option it compares RealTopicModel, with and without its constraint, and VCA + FCLS on synthetic scenes and on
-the scenes in POLYSEME_DATA. With --margins it compares margins on the synthetic scenes only.
+the scenes in POLYSEME_DATA. With --margins it compares margins on the synthetic scenes only. With --corners it compares
+the corners of the default, of margin=0 and of VCA on real scenes, these synthetic scenes and scenes with dark materials
+and outliers, where pixels are not divided by their sums; seeds of scenes begin at --first.
 
 A scene has K materials with spectra E, proportions A of the area of a pixel, and pixels Y of different brightness with
 noise. Spectra are divided by their sums, and the sums are the weights of the pixels. Weights of corners are then
@@ -19,7 +21,7 @@ quantification in hyperspectral imagery. IEEE Transactions on Geoscience and Rem
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +84,35 @@ def synthetic_scene(seed: int) -> Scene:
     clean *= np.exp(variation * _standard(gaussian_filter1d(rng.normal(size=clean.shape), bands / 10, axis=1)))
     noise = np.sqrt((clean**2).mean() / 10 ** rng.uniform(2, 4))
     return Scene(np.maximum(clean + noise * rng.normal(size=clean.shape), 0), abundances, spectra)
+
+
+def dark_scene(seed: int) -> Scene:
+    """Draw a scene of five materials and 64 bands, one or two of them dark, with noise of 20 to 40 dB.
+
+    Outliers, which are other spectra or a very bright band, are up to 1 % of the pixels, without abundances.
+    """
+    rng = np.random.default_rng([seed, 7])
+    n, bands, K = 2500, 64, 5
+    n_dark, decibels, outliers, is_pure, shadow, concentration = (
+        choices[int(rng.integers(len(choices)))]
+        for choices in ((1, 2), (20, 30, 40), (0, 0.002, 0.01), (True, False), (0, 0.3, 0.7), (0.3, 0.6, 1.0))
+    )
+    smooth = _standard(gaussian_filter1d(rng.normal(size=(K, bands)), bands / 12, axis=1, mode="reflect"))
+    spectra = 0.05 + 0.9 / (1 + np.exp(-1.5 * smooth))
+    light = spectra.sum(axis=1, keepdims=True)
+    spectra[:n_dark] *= rng.uniform(0.05, 0.2, (n_dark, 1)) * light.mean() / light[:n_dark]
+    abundances = rng.dirichlet(np.full(K, concentration), 8 * n)
+    abundances = abundances[is_pure | (abundances.max(axis=1) < 0.85)][:n]
+    if is_pure:
+        abundances[: 2 * K] = np.tile(np.eye(K), (2, 1))
+    clean = rng.uniform(1 - shadow, 1, (n, 1)) * (abundances @ spectra)
+    pixels = clean + np.sqrt((clean**2).mean() / 10 ** (decibels / 10)) * rng.normal(size=clean.shape)
+    odd = rng.permutation(n)[: round(outliers * n)]
+    shapes = _standard(gaussian_filter1d(rng.normal(size=(len(odd), bands)), bands / 20, axis=1, mode="reflect"))
+    pixels[odd] = spectra.max() * rng.uniform(0.5, 2, (len(odd), 1)) / (1 + np.exp(-2 * shapes))
+    pixels[odd[: len(odd) // 2], rng.integers(bands, size=len(odd) // 2)] += 5 * spectra.max()
+    abundances[odd] = np.nan
+    return Scene(np.maximum(pixels, 0), abundances, spectra)
 
 
 def _spectra(rng: np.random.Generator, kind: str, K: int, bands: int) -> Array:
@@ -163,17 +194,23 @@ def fcls(Y: Array, spectra: Array) -> Array:
     return to_one(np.array([nnls(system, np.append(y, heavy))[0] for y in Y]))
 
 
-def scores(scene: Scene, spectra: Array, light: Array, area: Array) -> Scores:
-    """Return the scores after matching materials by the angles of their spectra."""
+def match(scene: Scene, spectra: Array) -> tuple[Array, Array]:
+    """Return the angles between the materials and their spectra, matched by these angles, and the order of spectra."""
     lengths = np.outer(np.linalg.norm(scene.spectra, axis=1), np.linalg.norm(spectra, axis=1))
     angles = np.degrees(np.arccos(np.clip(scene.spectra @ spectra.T / lengths, -1, 1)))
     rows, order = linear_sum_assignment(angles)
+    return angles[rows, order], order
+
+
+def scores(scene: Scene, spectra: Array, light: Array, area: Array) -> Scores:
+    """Return the scores after matching materials by the angles of their spectra."""
+    angles, order = match(scene, spectra)
 
     def error(found: Array, reference: Array) -> float:
         return float(np.sqrt(((found[:, order] - reference) ** 2).mean()))
 
     given = min(error(light, scene.abundances), error(area, scene.abundances))
-    return Scores(float(angles[rows, order].mean()), error(light, scene.light), given,
+    return Scores(float(angles.mean()), error(light, scene.light), given,
                   float((spectra < 0).mean(axis=1).max()))  # fmt: skip
 
 
@@ -222,6 +259,42 @@ def compare_margins(n_scenes: int) -> None:
     show(f"Margins on {n_scenes} synthetic scenes", ("margin", "mean angle", "mean error", *KINDS), rows)
 
 
+def compare_corners(n_scenes: int, vca_seeds: int, first: int) -> None:
+    """Print mean and largest angles of corners by kind of scene; for VCA the median of its seeds."""
+    groups: dict[str, list[Scene]] = {name: [scene] for name, scene in real_scenes().items()}
+    for seed in range(first, first + n_scenes):
+        groups.setdefault("synthetic", []).append(synthetic_scene(seed))
+        dark = dark_scene(seed)
+        share = np.isnan(dark.abundances[:, 0]).mean()
+        groups.setdefault(f"dark, outliers {share:.1%}", []).append(dark)
+
+    def real(scene: Scene, **settings: float) -> list[Array]:
+        return [RealTopicModel(PLSA(len(scene.spectra), solver="em"), **settings).fit(scene.pixels).components_]
+
+    def normalized(scene: Scene) -> list[Array]:
+        model = RealTopicModel(PLSA(len(scene.spectra), solver="em"))
+        return [model.fit(to_one(scene.pixels), sample_weight=scene.pixels.sum(axis=1)).components_]
+
+    methods: dict[str, Callable[[Scene], list[Array]]] = {
+        "default": real,
+        "default, normalized": normalized,
+        "margin=0": lambda scene: real(scene, margin=0),
+        "VCA": lambda scene: [vca(scene.pixels, len(scene.spectra), seed) for seed in range(vca_seeds)],
+    }
+    rows = []
+    for group, scenes in sorted(groups.items()):
+        found = {}
+        for name, method in methods.items():
+            angles = [[match(scene, spectra)[0] for spectra in method(scene)] for scene in scenes]
+            found[name] = np.array([np.median([(a.mean(), a.max()) for a in tries], axis=0) for tries in angles])
+        for name, (means, largest) in ((name, f.T) for name, f in found.items()):
+            beyond = (means - found["VCA"][:, 0]).max()
+            rows.append((group, len(scenes), name, *(f"{x:.1f}" for x in (means.mean(), largest.mean(), means.max(),
+                                                                         beyond))))  # fmt: skip
+    show(f"Angles of corners, seeds from {first}; VCA: median of {vca_seeds} seeds", ("scenes", "number", "method",
+         "mean", "mean of largest", "worst mean", "most above VCA"), rows)  # fmt: skip
+
+
 def scene_findings(n_scenes: int, vca_seeds: int, *, real: bool = True) -> list[Finding]:
     """Compare the constraint and VCA + FCLS on synthetic scenes and, if asked, on those in POLYSEME_DATA."""
     methods = {
@@ -268,11 +341,16 @@ def scene_findings(n_scenes: int, vca_seeds: int, *, real: bool = True) -> list[
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--margins", action="store_true", help="compare margins")
+    parser.add_argument("--corners", action="store_true", help="compare corners, with dark materials and outliers")
+    parser.add_argument("--first", type=int, default=1000, help="first seed of the scenes of --corners (1000)")
     parser.add_argument("--scenes", type=int, default=30, help="number of synthetic scenes (30)")
     parser.add_argument("--vca-seeds", type=int, default=5, help="seeds of VCA (5)")
     options = parser.parse_args(argv)
     if options.margins:
         compare_margins(options.scenes)
+        return
+    if options.corners:
+        compare_corners(options.scenes, options.vca_seeds, options.first)
         return
     for finding in scene_findings(options.scenes, options.vca_seeds):
         print(f"\n{finding.claim}: {finding.ours}. Verdict: {finding.verdict}.")
