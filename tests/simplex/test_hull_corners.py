@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull, farthest_corners, minimum_volume_corners
-from polyseme.simplex.hull import Plane, _expand, _noise, barycentric
+from polyseme.simplex.hull import Plane, _expand, _noise, barycentric, smallest_corners
 
 
 def matched_error(found, true):
@@ -237,3 +237,11 @@ def test_dark_corners_are_found_in_points_of_different_brightness_with_outliers(
         cosines = corners @ found.T / np.outer(np.linalg.norm(corners, axis=1), np.linalg.norm(found, axis=1))
         angles = np.degrees(np.arccos(np.minimum(cosines, 1)))
         assert angles[linear_sum_assignment(angles)].max() < 5  # at most 4.8 for seeds 0 to 5
+
+
+@pytest.mark.parametrize(("n", "varies"), [(60, False), (2000, False), (2000, True)])
+def test_brightness_is_told_from_noise(n, varies):
+    """Noise has one size, or sizes that fall from direction to direction, the first of them close to brightness."""
+    sizes = np.concatenate([[1, 1, 0.126], 0.1 * 0.8 ** np.arange(37)]) if varies else np.repeat([1, 0.1], [2, 38])
+    X = 10 + np.random.default_rng(0).normal(size=(n, 40)) * sizes
+    assert (smallest_corners(X, 3, np.ones(n), 0.05, non_negative=True).level is not None) == varies

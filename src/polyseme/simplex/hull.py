@@ -351,8 +351,8 @@ _SAME_SHARE = 1e-3
 _ALLOWANCE = 0.5
 """Distance of a point from a face that costs nothing, in standard deviations of the noise."""
 _SIGNIFICANT = 2.0
-"""A direction is more than noise if its variance is at least this times that of the noise. White noise of n points in
-W dimensions has at most (1 + y)^2 / (1 + y^2) <= 2, where y^2 = W / n."""
+"""A direction is more than noise if its variance is at least this, times 1 + W / n, times that of the noise.
+White noise of many points has (1 + y)^2 / (1 + y^2) <= 2, where y^2 = W / n; the factor allows for few points."""
 _THIN = 1e-2
 """A projection is rejected if it makes a simplex thinner than this share of the first simplex of the search, or if no
 point has a coordinate of at least this for one of the corners."""
@@ -601,7 +601,7 @@ def _soft_view(X: Array, weights: Floats, n_corners: int, margin: float, *, non_
     if not non_negative or not 0 < len(plane.directions) == n_corners - 1 or len(plane.rest) < 2:
         return flat
     least = max(_noise(plane.rest[1:]), _FLAT * float(np.abs(plane.origin).max()))
-    if plane.rest[0] ** 2 < _SIGNIFICANT * least**2:
+    if plane.rest[0] ** 2 < _SIGNIFICANT * (1 + X.shape[1] / len(X)) * least**2:
         return flat
     cone, trusted = Plane.robust(X, weights, n_corners, margin, through_zero=True)
     if len(cone.directions) < n_corners:
