@@ -292,7 +292,7 @@ def test_the_number_of_topics_is_one_that_is_good_to_read():
     choice = choose_n_topics(themed_page_data().counts, SilentReporter(), 0)
     assert choice["chosen"] == choice["n_topics"] > 1
     assert choice["structured"]
-    assert choice["reason"].startswith(f"{choice['chosen']} topics to read: ")
+    assert choice["reason"].startswith(f"{choice['chosen']} topics to read, searched between ")
 
 
 def test_the_rows_of_the_choice_are_stored(tmp_path: Path) -> None:

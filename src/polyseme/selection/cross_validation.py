@@ -7,9 +7,12 @@ independent, tokens of one document are not. The difference between two models o
 too. Its standard error is much smaller than that of either model, because a document that is hard to predict is hard
 for both.
 
+Half of the vocabulary can be predicted from the other half (`score_other_words`), to tell topics from repeated words.
+
 Masked entries have weight zero in a fit (`entry_weight`), and the fit predicts them. The method is that of Wold, S.
 (1978). Cross-validatory estimation of the number of components in factor and principal components models.
-Technometrics 20, 397-405.
+Technometrics 20, 397-405. The model of repeated words is that of Madsen, R. E., Kauchak, D. and Elkan, C. (2005).
+Modeling word burstiness using the Dirichlet distribution. ICML, 545-552.
 """
 
 from __future__ import annotations
@@ -36,8 +39,10 @@ from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds
 from polyseme.metrics.words import fitted_topics
 from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of
 
-COMPLETION, FOLDED_IN, MASKED = "completion", "folded in", "masked entries"
+COMPLETION, FOLDED_IN, MASKED, OTHER_WORDS = "completion", "folded in", "masked entries", "other words"
 KINDS = (COMPLETION, FOLDED_IN)
+_TOPIC_SHARE = 0.1
+"""Weight of the topics in `score_other_words`; the unigram has the rest."""
 
 
 @dataclass(frozen=True)
@@ -293,6 +298,38 @@ def score_held_out(
     weights = fitted.fold_in(observed, n_threads=n_threads)
     probabilities = fitted.token_probabilities(weights, scored, n_threads=n_threads)
     return scores_of_probabilities(kind, scored, probabilities, fitted.unigram, smoothing)
+
+
+def score_other_words(fitted: FittedTopics, X: Any, *, seed: int, n_threads: int) -> DocumentScores:
+    """Score the words of each half of the vocabulary, predicted from the words of the other half.
+
+    A document that has used a word uses it again more often than others do. Topics predict such repetitions, so they
+    beat the unigram in completion even if the words of a document say nothing about its other words. Here the tokens
+    of a word are never on both sides. The null model is a bursty unigram (Dirichlet-multinomial; Madsen, Kauchak and
+    Elkan 2005): each document draws its own distribution of words around that of the corpus. The shares of the words
+    of half B among themselves are then independent of the words of half A, so no prediction from A is better in
+    expectation than the unigram within B, whatever the concentration is. If the concentration were learned, its
+    errors would look like structure where some words are repeated more than others.
+
+    Topics fitted to such documents exaggerate what they know, so they only have to improve the unigram: the scored
+    probability is a tenth of that of the topics and nine tenths of that of the unigram, both within the half.
+    """
+    fitted = inferring(fitted, None)
+    counts = sparse_counts(X, fitted.topic_word.dtype)
+    first = np.random.default_rng(seed).permutation(counts.n_words) % 2 == 0
+    parts = []
+    for half in (first, ~first):
+        observed, scored = (counts.with_values(counts.values * side[counts.indices]) for side in (~half, half))
+        weights = fitted.fold_in(observed, n_threads=n_threads)
+        A, B = fitted.inference.operands(weights, fitted.topic_word)
+        shares = np.einsum("dk,k->d", A, B[half].sum(axis=0, dtype=np.float64), dtype=np.float64)
+        shares = np.repeat(shares, np.diff(scored.indptr))
+        products = scored.products(A, B, n_threads=n_threads).astype(np.float64)
+        p = np.divide(products, shares, out=np.zeros_like(products), where=shares > 0)
+        unigram = np.where(half, fitted.unigram, 0)
+        unigram /= max(unigram.sum(), np.finfo(np.float64).tiny)
+        parts.append(scores_of_probabilities(OTHER_WORDS, scored, p, unigram, 1 - _TOPIC_SHARE))
+    return combine_scores(parts)
 
 
 def scores_of_probabilities(

@@ -34,6 +34,7 @@ from polyseme.selection.cross_validation import (
     combine_scores,
     document_folds,
     score_documents,
+    score_other_words,
     scored_topics,
 )
 from polyseme.selection.reading import (
@@ -46,7 +47,7 @@ from polyseme.selection.reading import (
     sample_text,
 )
 from polyseme.solvers import Tempered
-from polyseme.utils import check_integer, check_share
+from polyseme.utils import check_integer, check_share, effective_threads
 
 VALUES = 10
 """Number of values that a long range is reduced to."""
@@ -156,7 +157,7 @@ class Selection:
 
     @property
     def structured(self) -> bool:
-        """Whether topics predict held-out words better than the unigram."""
+        """Whether topics predict held-out words, and words from other words, better than the unigram."""
         return self.chosen_to_predict > 1
 
     @property
@@ -214,7 +215,9 @@ def select_n_topics(
     the variation between documents. The weights of held-out documents are estimated under the prior that the model has
     learned, so that short documents can be scored. The chosen number is the smallest one that the best number does not
     beat by more than one standard error of their difference, or by more than 1% of its gain over the unigram. It is 1
-    ("no structure") if the best number does not beat the unigram by more than three standard errors and 0.001 nats.
+    ("no structure") if the best number does not beat the unigram by more than three standard errors and 0.001 nats, or
+    if no number predicts the words of a document from its other words better than the unigram, by more than three
+    standard errors. Documents that only repeat their words pass the first test, but not the second one.
 
     Parameters
     ----------
@@ -277,7 +280,7 @@ def select_n_topics(
         raise InputError("The held-out documents share no word with the others: use more or longer documents.")
     fits = {1: unigram_fit(X, folds, scores), **path.fitted}
     tried = sorted(fits if 1 in values else path.fitted)
-    selection = _choice(fits, tried, X)
+    selection = _choice(fits, tried, path, X)
     sample = sample_text(X.shape[0], everything.shape[0])
     selection = replace(selection, reason_to_predict=selection.reason_to_predict + sample)
     if not reading:
@@ -364,6 +367,19 @@ class FoldFits:
     seconds: float = field(compare=False)
 
 
+class OtherWordsGain(NamedTuple):
+    """Gain over the unigram in predicting words of a document from its other words, in nats per token."""
+
+    gain: float
+    error: float
+    n_topics: int
+
+    @property
+    def sure(self) -> bool:
+        """Whether the gain is significant. It need not be large, because topics have a small share in it."""
+        return self.gain > _SURE_ERRORS * self.error
+
+
 class TopicPath:
     """Fits of one estimator on shared folds, from the largest number of topics to smaller ones.
 
@@ -419,6 +435,21 @@ class TopicPath:
             perf_counter() - started,
         )
         return self.fitted[n_topics]
+
+    def other_words_gain(self) -> OtherWordsGain:
+        """Return the gain of the smallest number of topics for which it is sure, or the largest gain if none is."""
+        gains = []
+        n_threads = effective_threads(self._estimator.n_jobs)
+        for n_topics in sorted(self._starts):
+            scores = [
+                score_other_words(fitted, self._X[fold.test], seed=self._seed, n_threads=n_threads)
+                for (fitted, _), fold in zip(self._starts[n_topics], self._folds, strict=True)
+            ]
+            combined = combine_scores(scores, [fold.test for fold in self._folds])
+            gains.append(OtherWordsGain(*combined.gain_over_unigram(), n_topics))
+            if gains[-1].sure:
+                return gains[-1]
+        return max(gains)
 
     def _warm_start(self, n_topics: int, larger: tuple[FittedTopics, Array] | None, fold: int) -> Any:
         """Return the estimator for `n_topics`, with merged topics and weights of a larger fit as its start.
@@ -550,17 +581,23 @@ def _compare(fits: dict[int, FoldFits], tried: list[int]) -> _Comparison:
     return _Comparison(best, least, behind, over_unigram)
 
 
-def _choice(fits: dict[int, FoldFits], tried: list[int], X: Any) -> Selection:
-    """Return the choice among `tried`, or 1 if the best number is not significantly better than the unigram."""
+def _choice(fits: dict[int, FoldFits], tried: list[int], path: TopicPath, X: Any) -> Selection:
+    """Return the choice among `tried`, or 1 if topics do not beat the unigram in both tests."""
     comparison = _compare(fits, tried)
-    gain, error = comparison.over_unigram
-    chosen = comparison.least if gain > max(_SURE_ERRORS * error, _MIN_GAIN) else 1
     top = fits[comparison.best].scores
+    chosen, reason = 1, _no_structure(comparison, top)
+    gain, error = comparison.over_unigram
+    if gain > max(_SURE_ERRORS * error, _MIN_GAIN):
+        other_words = path.other_words_gain()
+        if other_words.sure:
+            chosen, reason = comparison.least, _reason(comparison.least, comparison, top)
+        else:
+            reason = _only_repetitions(other_words)
     behind = {1: top.gain_over(fits[1].scores), **comparison.behind}
     return Selection(
         chosen,
         comparison.best,
-        _reason(chosen, comparison, top),
+        reason,
         None,
         [_row(fits[value], behind[value], X) for value in sorted({*tried, chosen})],
         top.unigram_perplexity,
@@ -590,16 +627,27 @@ def _error_text(form: str, difference: float, error: float) -> str:
     return f" ({form.format(difference)}, standard error {error:.4f})"
 
 
+def _no_structure(comparison: _Comparison, top: DocumentScores) -> str:
+    """Return the reason if topics do not beat the unigram."""
+    return (
+        f"No structure: topics predict held-out words no better than the unigram does. The best number tried, "
+        f"{comparison.best}, reaches perplexity {top.perplexity:.1f} against {top.unigram_perplexity:.1f}"
+        f"{_error_text('{:+.4f} nats per token', *comparison.over_unigram)}."
+    )
+
+
+def _only_repetitions(found: OtherWordsGain) -> str:
+    """Return the reason if topics beat the unigram only because documents repeat their words."""
+    return (
+        "No structure: documents repeat their words, but their words say nothing about their other words. The best "
+        f"number of topics tried, {found.n_topics}, predicts them no better than the unigram does"
+        f"{_error_text('{:+.4f} nats per token', found.gain, found.error)}."
+    )
+
+
 def _reason(chosen: int, comparison: _Comparison, top: DocumentScores) -> str:
     """Return the reason for the choice in a few sentences."""
     best, behind = comparison.best, comparison.behind
-    if chosen == 1:
-        gain, error = comparison.over_unigram
-        return (
-            f"No structure: topics predict held-out words no better than the unigram does. The best number tried, "
-            f"{best}, reaches perplexity {top.perplexity:.1f} against {top.unigram_perplexity:.1f}"
-            f"{_error_text('{:+.4f} nats per token', gain, error)}."
-        )
     tried = f"of {min(behind)} to {max(behind)} tried" if len(behind) > 1 else "the only number tried"
     text = (
         f"{best} topics predict held-out words best, {tried}: perplexity {top.perplexity:.1f}, without topics "

@@ -15,8 +15,8 @@ that come from merging also match labels of documents better than those of a ran
 therefore starts from the topics of one of these models: the one that agrees best with the others (`reading_topics`).
 
 Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits agree as well: they
-divide short texts by the same frequent words, and in a small corpus they group the same documents. Unless the agreement
-is high, held-out words therefore decide whether there is structure, as in `select_n_topics`.
+divide short texts by the same frequent words, other texts by the words that they repeat, and in a small corpus they
+group the same documents. Held-out words therefore decide whether there is structure, as in `select_n_topics`.
 """
 
 from __future__ import annotations
@@ -77,9 +77,8 @@ _FIRST_ITERATIONS, _ITERATIONS = 40, 10
 """Iterations of the first fit of a path, and of the smaller ones. With 6 instead of 10 the choice was unstable."""
 _FOLD_IN_STEPS = 30
 """EM steps that determine the largest topic of a document."""
-_NO_AGREEMENT, _SURE_AGREEMENT = 0.02, 0.5
-"""There is no structure if the best agreement is at most the first value, and structure if it is at least the second.
-Corpora drawn from one distribution reached 0.39 (1,000 documents of 5 tokens), and 0.33 (50 documents of 60 tokens)."""
+_NO_AGREEMENT = 0.02
+"""There is no structure if the best agreement is at most this value."""
 _FLAT = 0.75
 """A curve is flat if every number has at least this share of the best agreement."""
 _UNSURE = 1.5
@@ -179,8 +178,7 @@ def reading_n_topics(
     random_state : int, default=0
         Seed of the samples and the fits.
     structured : bool or None, default=None
-        Whether topics predict held-out words better than the unigram, if that is known. None tests it if the agreement
-        is not high.
+        `Selection.structured`, if it is known. None tests it.
     progress : callable, default=None
         Called with (fits done, number of fits, description).
 
@@ -203,8 +201,8 @@ def reading_n_topics(
     values = path_values(counts.n_docs, counts.n_words)
     agreements = _agreements(counts, values, effective_threads(n_jobs), random_state, progress)
     means, _ = _means_and_errors(agreements, range(_FITS))
-    if not _NO_AGREEMENT < means.max() < _SURE_AGREEMENT:
-        structured = bool(means.max() >= _SURE_AGREEMENT)
+    if means.max() <= _NO_AGREEMENT:
+        structured = False
     elif structured is None:
         structured = _predicts(X, {values[0], values[int(means.argmax())]}, n_jobs, random_state)
     return _choice(values, agreements, structured, (X.shape[0], total))
@@ -385,7 +383,7 @@ def _tempered_em(model: Model, shard: Shard, theta: Array, phi: Array, n_iterati
 
 
 def _predicts(X: Any, numbers: set[int], n_jobs: int | None, seed: int) -> bool:
-    """Return whether topics predict held-out words better than the unigram."""
+    """Return whether topics predict held-out words, and words from other words, better than the unigram."""
     from polyseme.selection.n_topics import select_n_topics  # which imports this module
 
     try:
@@ -434,9 +432,9 @@ def _reason(chosen: int, rows: list[ReadingRow], interval: tuple[int, int]) -> s
     least, most, best = rows[0].n_topics, rows[-1].n_topics, max(agreement, key=agreement.__getitem__)
     at_best = "the best" if chosen == best else f"the best is {agreement[best]:.2f} with {best} topics"
     text = (
-        f"{chosen} topics to read: of {least} to {most}, the largest number at which fits on different parts of the "
-        f"documents still give documents the same topics (agreement {agreement[chosen]:.2f}, {at_best}; 1 is perfect, "
-        "0 is chance)."
+        f"{chosen} topics to read, searched between {least} and {most}: the largest number at which fits on different "
+        f"parts of the documents still give documents the same topics (agreement {agreement[chosen]:.2f}, {at_best}; 1 "
+        "is perfect, 0 is chance)."
     )
     if interval[0] == interval[1]:
         text += f" Each half of the {_FITS} fits alone gives {interval[0]}."
@@ -464,8 +462,8 @@ def _no_structure(agreement: float, values: list[int]) -> str:
             f"than by chance (agreement at most {agreement:.2f})."
         )
     return (
-        f"No structure: topics predict held-out words no better than the unigram does (agreement of fits on different "
-        f"parts of the documents with {tried}: at most {agreement:.2f})."
+        "No structure: topics predict held-out words no better than the unigram, except words that documents repeat "
+        f"(agreement of fits on different parts of the documents with {tried}: at most {agreement:.2f})."
     )
 
 
