@@ -2,6 +2,9 @@
 
 split       covariance of the halves of the completion split on 20 Newsgroups, and the best number of topics by it;
             "before" held out floor(x / 2) tokens of every count x, "naive" tosses a coin for every token
+errors      standard error of the completion perplexity of samples of 20 Newsgroups, with one split and with ten; how
+            much another seed of the split changes the perplexity; and how often two standard errors contain the
+            perplexity of all documents
 early       completion perplexity of new documents after complete fits and after early stopping: "before" held out a
             tenth of the tokens of every training document, "now" holds out documents in five folds; and the iterations
             of `HeldOutTempered`, which "before" ended after 200
@@ -15,7 +18,7 @@ starts      spread of held-out scores over starts at one number of topics, and t
 planted     how often `select_n_topics` finds the number of topics of a corpus, or that there are none; the seeds were
             not used to choose its settings
 
-    python benchmarks/judging.py [--parts split shrink short starts planted early] [--quick]
+    python benchmarks/judging.py [--parts split errors shrink short starts planted early] [--quick]
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from polyseme import LDA, PLSA, CorrelatedTopicModel
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.datasets import sample_corpus, synthetic_corpus
 from polyseme.kernels import Floats, SparseCounts
+from polyseme.metrics.evaluation import mean_and_error
 from polyseme.metrics.words import fitted_topics
 from polyseme.selection import select_n_topics
 from polyseme.selection.cross_validation import COMPLETION, score_documents, score_held_out
@@ -158,6 +162,36 @@ def _best_number(X: sp.csr_array, quick: bool) -> None:
         print(f"| {n_topics} | {cells} | {means[0] / means[2]:.3f} |", flush=True)
     best = [numbers[int(np.argmin(column))] for column in np.transpose(table)]
     report_figure("best number of topics by split: " + ", ".join(SPLITS), ", ".join(map(str, best)))
+
+
+# The standard error.
+
+
+def part_errors(quick: bool) -> None:
+    X = load_counts(NEWSGROUPS)
+    rows = np.random.default_rng(0).permutation(X.shape[0])[: 4000 if quick else None]
+    training, new = X[rows[:2000]], X[rows[2000:]]
+    model = PLSA(20, random_state=0).fit(training)
+    rng = np.random.default_rng(1)
+    print("| documents | splits | standard error | over seeds of the split | within two standard errors |")
+    print("|---|---|---|---|---|")
+    for n_splits in (1, 10):
+        reports = [model.completion_report(new, seed=seed, n_splits=n_splits) for seed in range(N_SPLITS)]
+        for n_documents in (100, 600):
+            errors, spreads, covered = [], [], []
+            for _ in range(1000):
+                sample = rng.choice(new.shape[0], n_documents, replace=False)
+                found = [mean_and_error(one.document_logs[sample], one.document_tokens[sample]) for one in reports]
+                mean, error = found[0]
+                errors.append(error)
+                spreads.append(np.std([one[0] for one in found], ddof=1))
+                covered.append(abs(mean + np.log(reports[0].perplexity)) < 2 * error)
+            share = f"{np.mean(covered):.1%}"
+            print(
+                f"| {n_documents} | {n_splits} | {np.mean(errors):.2%} | {np.mean(spreads):.2%} | {share} |", flush=True
+            )
+            what = f"two standard errors contain the perplexity, {n_documents} documents, splits: {n_splits}"
+            report_figure(what, share, "93% to 97%" if n_documents == 600 else "")
 
 
 # Early stopping.
@@ -375,8 +409,8 @@ def part_starts(quick: bool) -> None:
 
 
 PARTS: dict[str, Callable[[bool], None]] = {
-    "split": part_split, "shrink": part_shrink, "short": part_short, "starts": part_starts, "planted": part_planted,
-    "early": part_early,
+    "split": part_split, "errors": part_errors, "shrink": part_shrink, "short": part_short, "starts": part_starts,
+    "planted": part_planted, "early": part_early,
 }  # fmt: skip
 """Parts by name; each prints its tables and figures, in a short form if it is called with True."""
 

@@ -1,6 +1,7 @@
 """``polyseme evaluate``: measures on the documents of the run and on other documents."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def test_the_measures_are_those_of_the_python_functions(folder: Path) -> None:
     assert found["documents"] == 60
     assert found["perplexity"]["perplexity"] == pytest.approx(model.perplexity(counts))
     assert found["perplexity"]["unigram_perplexity"] > 1.5 * found["perplexity"]["perplexity"]
-    assert found["completion"]["perplexity"] == pytest.approx(model.completion_perplexity(counts))
+    completion = model.completion_report(counts)
+    assert found["completion"]["perplexity"] == pytest.approx(completion.perplexity)
+    assert found["completion"]["standard_error"] == pytest.approx(completion.standard_error)
     assert list(found["coherence"]) == ["npmi", "c_v", "uci"]
     for measure in found["coherence"]:
         report = coherence(words, counts, measure)
@@ -101,6 +104,8 @@ def test_tables(folder: Path) -> None:
         "coherence, c_v", "of 4 words, in whole documents", "fitting topics", "2 of 2", "agreement, NMI", "1.000",
     ):  # fmt: skip
         assert text in result.stdout
+    for kind in ("folded in", "completion"):
+        assert re.search(rf"perplexity, {kind} +\S +[\d.]+ ± [\d.]+", result.stdout)
     assert "Evaluating ..." in result.stderr
     quiet = run("evaluate", str(folder / "run"), "-q")
     assert not quiet.stderr

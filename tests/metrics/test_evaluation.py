@@ -149,6 +149,61 @@ def test_score_is_minus_the_log_of_the_completion_perplexity(model):
     assert model.score(TEST) == pytest.approx(-np.log(model.completion_perplexity(TEST)), rel=1e-15)
 
 
+def test_the_standard_error_is_that_of_the_documents_of_all_splits(model):
+    splits = [split(TEST, seed) for seed in (3, 3 + 2**32)]
+    logs, tokens = np.zeros(len(TEST)), np.zeros(len(TEST))
+    for observed, held_out in splits:
+        p = smoothed(model, posterior(model, observed), 0.01)
+        for d, w in zip(*np.nonzero(held_out), strict=True):
+            logs[d] += held_out[d, w] * np.log(p[d, w])
+            tokens[d] += held_out[d, w]
+    mean, n = logs.sum() / tokens.sum(), np.count_nonzero(tokens)
+    error = np.sqrt(n / (n - 1) * ((logs - mean * tokens) ** 2).sum()) / tokens.sum()
+    report = model.completion_report(TEST, seed=3, n_splits=2)
+    assert report.perplexity == pytest.approx(np.exp(-mean), rel=1e-10)
+    assert report.standard_error == pytest.approx(np.exp(-mean) * error, rel=1e-8)
+    assert report.tokens == tokens.sum()
+    unigram = oracles.perplexity(splits[0][1] + splits[1][1], np.tile(model.unigram_, (len(TEST), 1)))
+    assert report.unigram_perplexity == pytest.approx(unigram, rel=1e-10)
+    assert model.completion_perplexity(TEST, seed=3, n_splits=2) == report.perplexity
+    assert model.score(TEST, seed=3, n_splits=2) == -np.log(report.perplexity)
+
+
+def test_other_seeds_and_more_splits_are_other_halves(model):
+    first = model.completion_report(TEST)
+    assert model.completion_report(TEST, seed=0) == first
+    assert model.score(TEST, seed=1) != model.score(TEST)
+    more = model.completion_report(TEST, n_splits=20)
+    assert more.standard_error < first.standard_error
+    assert abs(more.perplexity - first.perplexity) < 3 * first.standard_error
+
+
+def test_two_standard_errors_contain_the_perplexity_of_all_documents_in_95_percent_of_samples():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(60, 0.2), 3)
+    theta = rng.dirichlet(np.full(3, 0.3), 12_100)
+    lengths = rng.lognormal(3, 0.8, len(theta)).astype(int) + 1  # long documents count more
+    X = rng.multinomial(lengths, theta @ topics)
+    model = PLSA(3, random_state=0, max_iter=50).fit(X[:100])
+    reports = [model.completion_report(part, n_splits=2) for part in np.split(X[100:], 300)]
+    everything = pool_reports(reports).perplexity
+    covered = [abs(report.perplexity - everything) < 2 * report.standard_error for report in reports]
+    assert 0.91 < np.mean(covered) < 0.98
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"seed": 2**32}, "seed must be at most 2\\*\\*32 - 1, got 4294967296"),
+        ({"n_splits": 0}, "n_splits must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_wrong_seeds_and_numbers_of_splits(model, settings, sentence):
+    with pytest.raises(InputError, match=sentence):
+        model.score(TEST, **settings)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_completion_does_not_depend_on_batches(dtype):
     model = PLSA(4, random_state=0, max_iter=30).fit(TRAINING.astype(dtype))
@@ -159,7 +214,7 @@ def test_completion_does_not_depend_on_batches(dtype):
         together = pool_reports(reports)
         for name in ("tokens", "unseen_tokens"):
             assert getattr(together, name) == getattr(whole, name)
-        for name in ("perplexity", "unigram_perplexity", "smoothed_share"):
+        for name in ("perplexity", "standard_error", "unigram_perplexity", "smoothed_share"):
             assert getattr(together, name) == pytest.approx(getattr(whole, name), rel=1e-12)
     order = np.random.default_rng(1).permutation(len(X))
     assert model.completion_perplexity(X[order]) == pytest.approx(whole.perplexity, rel=1e-12)
@@ -238,6 +293,8 @@ def test_the_perplexity_of_no_tokens_is_nan(model):
 def test_a_probability_of_zero_gives_an_infinite_perplexity():
     report = score_tokens("test", counts(np.ones((1, 2))), np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     assert report.perplexity == np.inf
+    assert np.isnan(report.standard_error)
+    assert report.to_dict()["perplexity"] is None
     assert report.unigram_perplexity == pytest.approx(2)
 
 

@@ -48,7 +48,7 @@ from polyseme.kernels import Array, DenseCounts, Floats, check_sparse, padded
 from polyseme.losses import HiddenEntries
 from polyseme.losses.entry_weights import DenseWeights, EntryWeights, StoredWeights, stored
 from polyseme.metrics import PerplexityReport, topic_fit
-from polyseme.metrics.evaluation import score_tokens
+from polyseme.metrics.evaluation import add_splits, score_tokens
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
 from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
@@ -618,12 +618,19 @@ class TopicEstimator(FittedDecomposition):
         return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
 
     def completion_perplexity(
-        self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None, inference: str | None = None
+        self,
+        X: Any,
+        smoothing: float = 0.01,
+        *,
+        unseen: float | None = None,
+        inference: str | None = None,
+        seed: int | None = None,
+        n_splits: int = 1,
     ) -> float:
         """Return the perplexity of one half of each document, with its weights estimated from the other half.
 
         Tokens are scored with (1 - smoothing) sum_z P(z|d) P(w|z) + smoothing P(w). The half of each token is drawn by
-        a hash of `random_state` (0 unless it is an int) and the content of the document.
+        a hash of the seed and the content of the document. `completion_report` also returns the standard error.
 
         Parameters
         ----------
@@ -636,51 +643,77 @@ class TopicEstimator(FittedDecomposition):
         inference : {"posterior", "model"}, default=None
             How the weights are estimated, as in `fold_in`. None uses "posterior", or "model" if no prior was learned
             (`partial_fit`).
+        seed : int, default=None
+            Seed of the splits into halves. None uses `random_state`, or 0 if it is not an int.
+        n_splits : int, default=1
+            Number of splits. The documents are folded in and scored once for each.
 
         Returns
         -------
         float
             The perplexity of the held-out halves; lower is better.
         """
-        return self.completion_report(X, smoothing, unseen=unseen, inference=inference).perplexity
+        report = self.completion_report(X, smoothing, unseen=unseen, inference=inference, seed=seed, n_splits=n_splits)
+        return report.perplexity
 
     def completion_report(
-        self, X: Any, smoothing: float = 0.01, *, unseen: float | None = None, inference: str | None = None
+        self,
+        X: Any,
+        smoothing: float = 0.01,
+        *,
+        unseen: float | None = None,
+        inference: str | None = None,
+        seed: int | None = None,
+        n_splits: int = 1,
     ) -> PerplexityReport:
-        """Return the result of `completion_perplexity` with the perplexity of the unigram and the numbers of tokens.
+        """Return the result of `completion_perplexity` with its standard error and the perplexity of the unigram.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
         smoothing : float, default=0.01
-            Weight of the unigram P(w).
+            Weight of the unigram P(w). Without it a single zero of the model makes the perplexity infinite.
         unseen : float, default=None
             Probability of each word that does not occur in the training documents. None does not score such words.
         inference : {"posterior", "model"}, default=None
             How the weights are estimated, as in `fold_in`. None uses "posterior", or "model" if no prior was learned
             (`partial_fit`).
+        seed : int, default=None
+            Seed of the splits into halves. None uses `random_state`, or 0 if it is not an int.
+        n_splits : int, default=1
+            Number of splits. The documents are folded in and scored once for each.
 
         Returns
         -------
         PerplexityReport
-            Perplexity, perplexity of the unigram, numbers of tokens, and the share of tokens that only the smoothing
-            explains.
+            Perplexity with its standard error over documents and splits, perplexity of the unigram, numbers of tokens,
+            and the share of tokens that only the smoothing explains.
         """
         check_is_fitted(self)
         self._check_likelihood()
         smoothing = check_share("smoothing", smoothing)
         unseen = self._unseen_probability(unseen)
+        if seed is None:
+            seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
+        if check_integer("seed", seed, least=0) >= 2**32:
+            raise InputError(f"seed must be at most 2**32 - 1, got {seed!r}.")
+        n_splits = check_integer("n_splits", n_splits, least=1)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
-        seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
         n_threads, fitted = effective_threads(self.n_jobs), inferring(self.fitted_, inference)
-        weights = fitted.fold_in(observed, n_threads=n_threads)
-        probabilities = fitted.token_probabilities(weights, held_out, n_threads=n_threads)
-        return score_tokens("completion", held_out, probabilities, self.unigram_, smoothing=smoothing, unseen=unseen)
+        reports = []
+        for split in range(n_splits):
+            halves = split_tokens(counts, int(seed) + (split << 32))  # so no two seeds share a split
+            observed, held_out = (counts.with_values(half) for half in halves)
+            weights = fitted.fold_in(observed, n_threads=n_threads)
+            p = fitted.token_probabilities(weights, held_out, n_threads=n_threads)
+            reports.append(score_tokens("completion", held_out, p, self.unigram_, smoothing=smoothing, unseen=unseen))
+        return add_splits(reports)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, seed: int | None = None, n_splits: int = 1) -> float:
         """Return the mean log-probability of a held-out token, -log `completion_perplexity(X)`.
+
+        Its standard error is `standard_error / perplexity` of `completion_report`.
 
         Parameters
         ----------
@@ -688,13 +721,17 @@ class TopicEstimator(FittedDecomposition):
             Counts.
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
+        seed : int, default=None
+            Seed of the splits into halves. None uses `random_state`, or 0 if it is not an int.
+        n_splits : int, default=1
+            Number of splits. The documents are folded in and scored once for each.
 
         Returns
         -------
         float
             The score; higher is better.
         """
-        return -float(np.log(self.completion_perplexity(X)))
+        return -float(np.log(self.completion_perplexity(X, seed=seed, n_splits=n_splits)))
 
     @property
     def training_perplexity_(self) -> float:

@@ -4,20 +4,26 @@ A perplexity is exp of minus the mean log-probability of a token (natural logari
 unigram. There are three kinds: training (of the documents that a model was fitted to), folded in (of documents whose
 weights were estimated from all their words) and completion (of one half of each document, with weights estimated from
 the other half).
+
+The mean log-probability of a token is a ratio, sum_d l_d / sum_d n_d, where document d has n_d scored tokens with the
+log-probability l_d. Its standard error comes from the residuals l_d - mean n_d of the documents: documents are
+independent, tokens of one document are not. With several splits into halves, l_d and n_d are sums over the splits. Each
+document is split on its own, so that the variation between splits is a part of that between documents.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import xlogy
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats, SparseCounts, check_sparse, inner
+from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
 from polyseme.metrics.clustering import Agreement, label_agreement
 from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences, coherence
 from polyseme.metrics.topics import (
@@ -43,23 +49,47 @@ class PerplexityReport:
         "folded in" or "completion".
     perplexity : float
         Perplexity of the model; NaN without tokens.
+    standard_error : float
+        Standard error of the perplexity, over documents and splits; NaN for fewer than two documents. An interval of
+        two standard errors on either side contains the perplexity of all such documents in about 95% of all cases.
     unigram_perplexity : float
         Perplexity of the same tokens under P(w) of the training documents.
     tokens : float
-        Number of scored tokens.
+        Number of scored tokens, in all splits.
     unseen_tokens : float
-        Number of tokens of words that the training documents do not contain. They are scored only if they are given a
-        probability.
+        Number of tokens, in all splits, of words that the training documents do not contain. They are scored only if
+        they are given a probability.
     smoothed_share : float
         Share of the scored tokens that get more probability from the smoothing than from the topics.
+    document_logs : array of shape (n_documents,)
+        Log-probability of the scored tokens of each document.
+    document_tokens : array of shape (n_documents,)
+        Number of scored tokens of each document.
     """
 
     kind: str
     perplexity: float
+    standard_error: float
     unigram_perplexity: float
     tokens: float
     unseen_tokens: float
     smoothed_share: float
+    document_logs: Floats = field(repr=False, compare=False)
+    document_tokens: Floats = field(repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report without the documents for JSON.
+
+        Returns
+        -------
+        dict
+            The figures by name; None for numbers that are not finite.
+        """
+        figures = {name: value for name, value in vars(self).items() if not name.startswith("document_")}
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in figures.items()
+        }
 
 
 def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
@@ -79,15 +109,33 @@ def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
     kinds = sorted({report.kind for report in reports})
     if len(kinds) != 1:
         raise InputError(f"Only reports of one kind can be pooled, got {' and '.join(kinds) or 'none'}.")
+    return _combine(reports, np.concatenate)
+
+
+def add_splits(reports: list[PerplexityReport]) -> PerplexityReport:
+    """Combine reports of several splits of the same documents."""
+    return _combine(reports, lambda splits: np.sum(splits, axis=0))
+
+
+def mean_and_error(values: Floats, tokens: Floats) -> tuple[float, float]:
+    """Return sum values / sum tokens and its standard error by documents (NaN for fewer than two documents)."""
+    total, n = float(tokens.sum()), int(np.count_nonzero(tokens))
+    mean = float(values.sum()) / total if total > 0 else math.nan
+    if n < 2 or not math.isfinite(mean):
+        return mean, math.nan
+    variance = float(((values - mean * tokens) ** 2).sum()) * n / (n - 1)
+    return mean, math.sqrt(variance) / total
+
+
+def _combine(reports: list[PerplexityReport], join: Callable[[list[Floats]], Floats]) -> PerplexityReport:
     scored = [report for report in reports if report.tokens > 0]
-    tokens = sum(report.tokens for report in scored)
-    return PerplexityReport(
-        kinds[0],
-        perplexity_of(-sum(report.tokens * float(np.log(report.perplexity)) for report in scored), tokens),
-        perplexity_of(-sum(report.tokens * float(np.log(report.unigram_perplexity)) for report in scored), tokens),
-        tokens,
+    return _report(
+        reports[0].kind,
+        join([report.document_logs for report in reports]),
+        join([report.document_tokens for report in reports]),
+        -sum(report.tokens * float(np.log(report.unigram_perplexity)) for report in scored),
         sum(report.unseen_tokens for report in reports),
-        sum(report.tokens * report.smoothed_share for report in scored) / tokens if tokens > 0 else 0.0,
+        sum(report.tokens * report.smoothed_share for report in scored),
     )
 
 
@@ -105,34 +153,43 @@ def score_tokens(
     Words with unigram probability zero are unseen. If `unseen` is None, they are not scored. Otherwise each of them has
     the probability `unseen`, and the probabilities of all other words are reduced in proportion.
     """
-    x = counts.values.astype(np.float64)
     base = unigram[counts.indices]
     seen = base > 0
+    x = counts.values.astype(np.float64)
     unseen_tokens = float(x[~seen].sum())
+    if unseen is None:
+        x[~seen] = 0
     seen_share = 1.0 if unseen is None else 1.0 - unseen * float(np.count_nonzero(unigram == 0))
-    from_topics = (1.0 - smoothing) * probabilities[seen].astype(np.float64)
-    from_unigram = smoothing * base[seen]
-    total_log = inner(x[seen], _log(seen_share * (from_topics + from_unigram)))
-    unigram_log = inner(x[seen], _log(seen_share * base[seen]))
-    tokens = float(x[seen].sum())
-    smoothed = float(x[seen][from_unigram > from_topics].sum())
-    if unseen is not None:
-        total_log += unseen_tokens * float(np.log(unseen))
-        unigram_log += unseen_tokens * float(np.log(unseen))
-        tokens += unseen_tokens
-    return PerplexityReport(
+    from_topics = (1.0 - smoothing) * probabilities.astype(np.float64)
+    from_unigram = smoothing * base
+    mixed, alone = (np.where(seen, seen_share * p, unseen or 1.0) for p in (from_topics + from_unigram, base))
+    return _report(
         kind,
-        perplexity_of(total_log, tokens),
-        perplexity_of(unigram_log, tokens),
-        tokens,
+        counts.sums_by_row(xlogy(x, mixed)),
+        counts.sums_by_row(x),
+        float(xlogy(x, alone).sum()),
         unseen_tokens,
-        smoothed / tokens if tokens > 0 else 0.0,
+        float(x[seen & (from_unigram > from_topics)].sum()),
     )
 
 
-def _log(p: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(p))
+def _report(
+    kind: str, logs: Floats, tokens: Floats, unigram_log: float, unseen_tokens: float, smoothed_tokens: float
+) -> PerplexityReport:
+    total = float(tokens.sum())
+    mean, error = mean_and_error(logs, tokens)
+    perplexity = perplexity_of(mean)
+    return PerplexityReport(
+        kind,
+        perplexity,
+        perplexity * error,
+        perplexity_of(unigram_log, total),
+        total,
+        unseen_tokens,
+        smoothed_tokens / total if total > 0 else 0.0,
+        logs,
+        tokens,
+    )
 
 
 @dataclass(frozen=True)
@@ -190,8 +247,8 @@ class Evaluation:
         """
         return {
             "documents": self.n_documents,
-            "perplexity": _finite_or_none(asdict(self.perplexity)),
-            "completion": _finite_or_none(asdict(self.completion)),
+            "perplexity": self.perplexity.to_dict(),
+            "completion": self.completion.to_dict(),
             "coherence": {
                 measure: {
                     "mean": report.mean,
@@ -313,9 +370,3 @@ def evaluate(
         np.asarray(tokens @ doc_topic / tokens.sum(), dtype=np.float64),
         words,
     )
-
-
-def _finite_or_none(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
-    }

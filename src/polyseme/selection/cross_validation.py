@@ -1,11 +1,8 @@
 """Cross-validation of topic models by documents, by tokens or by masked entries.
 
 `DocumentScores` holds held-out log-probabilities by document, so that two models can be compared on the same documents.
-The mean log-probability of a token is a ratio, sum_d l_d / sum_d n_d, where document d has n_d scored tokens with the
-log-probability l_d. Its standard error comes from the residuals l_d - mean n_d of the documents: documents are
-independent, tokens of one document are not. The difference between two models on the same documents is such a ratio,
-too. Its standard error is much smaller than that of either model, because a document that is hard to predict is hard
-for both.
+The difference between two models on the same documents has a much smaller standard error than either model, because a
+document that is hard to predict is hard for both (`metrics.evaluation.mean_and_error`).
 
 Half of the vocabulary can be predicted from the other half (`score_other_words`), to tell topics from repeated words.
 
@@ -36,6 +33,7 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds
+from polyseme.metrics.evaluation import mean_and_error
 from polyseme.metrics.words import fitted_topics
 from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of
 
@@ -218,12 +216,12 @@ class DocumentScores:
     @property
     def mean(self) -> float:
         """Mean log-probability of a token."""
-        return _mean_and_error(self.logs, self.tokens)[0]
+        return mean_and_error(self.logs, self.tokens)[0]
 
     @property
     def standard_error(self) -> float:
         """Standard error of `mean`."""
-        return _mean_and_error(self.logs, self.tokens)[1]
+        return mean_and_error(self.logs, self.tokens)[1]
 
     @property
     def perplexity(self) -> float:
@@ -238,15 +236,15 @@ class DocumentScores:
     @property
     def unigram_perplexity(self) -> float:
         """Perplexity of the same tokens under the unigram."""
-        return perplexity_of(_mean_and_error(self.unigram_logs, self.tokens)[0])
+        return perplexity_of(mean_and_error(self.unigram_logs, self.tokens)[0])
 
     def gain_over(self, other: DocumentScores) -> tuple[float, float]:
         """Return the gain in mean log-probability over another model of the same tokens, and its standard error."""
-        return _mean_and_error(self.logs - other.logs, self.tokens)
+        return mean_and_error(self.logs - other.logs, self.tokens)
 
     def gain_over_unigram(self) -> tuple[float, float]:
         """Return the gain in mean log-probability over the unigram, and its standard error."""
-        return _mean_and_error(self.logs - self.unigram_logs, self.tokens)
+        return mean_and_error(self.logs - self.unigram_logs, self.tokens)
 
 
 def combine_scores(parts: list[DocumentScores], rows: list[Array] | None = None) -> DocumentScores:
@@ -359,18 +357,6 @@ def scored_topics(model: Any) -> FittedTopics:
             "use PLSA or NMF with loss='kullback-leibler', or LDA."
         )
     return fitted
-
-
-def _mean_and_error(values: Floats, tokens: Floats) -> tuple[float, float]:
-    """Return sum values / sum tokens and its standard error by documents (NaN for fewer than two documents)."""
-    total, n = float(tokens.sum()), int(np.count_nonzero(tokens))
-    if total <= 0:
-        return float("nan"), float("nan")
-    mean = float(values.sum()) / total
-    if n < 2:
-        return mean, float("nan")
-    variance = float(((values - mean * tokens) ** 2).sum()) * n / (n - 1)
-    return mean, float(np.sqrt(variance)) / total
 
 
 def _log(p: Floats, where: Array) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.errors import InputError
 
 if TYPE_CHECKING:
-    from polyseme.metrics.evaluation import Evaluation
+    from polyseme.metrics.evaluation import Evaluation, PerplexityReport
 
 
 STEPS = 6
@@ -131,13 +132,14 @@ def figure_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     rows = [
         (
             "perplexity, folded in",
-            f"{folded.perplexity:,.1f}",
+            with_error(folded),
             f"without topics {folded.unigram_perplexity:,.1f}{unseen}",
         ),
         (
             "perplexity, completion",
-            f"{completion.perplexity:,.1f}",
-            f"without topics {completion.unigram_perplexity:,.1f}; half of each document from the other half; "
+            with_error(completion),
+            f"without topics {completion.unigram_perplexity:,.1f}; ± standard error; half of each document from the "
+            "other half; "
             f"{completion.smoothed_share:.1%} of the tokens get their probability mostly from the smoothing",
         ),
     ]
@@ -172,6 +174,12 @@ def figure_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         ):
             rows.append((f"agreement, {name}", f"{hard:.3f}", f"{detail}{soft:.3f}"))
     return rows
+
+
+def with_error(report: PerplexityReport) -> str:
+    """Return the perplexity and its standard error, if there is one."""
+    error = "" if math.isnan(report.standard_error) else f" ± {report.standard_error:,.1f}"
+    return f"{report.perplexity:,.1f}{error}"
 
 
 def topics_table(evaluation: Evaluation, vocabulary: Sequence[str]) -> Table:
