@@ -6,9 +6,11 @@ labels, TopicClassifier also reads the unlabeled training documents; so do naive
 scikit-learn's self-training. Settings are defaults; docs/labels.md says how they were chosen. Naive Bayes is shown with
 several values of alpha; a comparison with the best one favors it.
 
-    python benchmarks/labels.py [--labels 10] [--draws 5] [--documents 18846] [--cross-validate]
+    python benchmarks/labels.py [--labels 10] [--draws 5] [--documents 18846] [--cross-validate] [--unbalanced]
 
---cross-validate compares settings on training documents only.
+--cross-validate compares settings on training documents only. --unbalanced compares uses of unlabeled documents where
+classes have unequal sizes, with the same number of labels for each class and with labels drawn in proportion; alphas
+are the best ones on the test documents.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold
+from sklearn.metrics import f1_score, log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from common import NEWS_TEXTS, THREADS, describe_machine, load_lines, report_figure
+from common import DATA, NEWS_TEXTS, THREADS, describe_machine, load_counts, load_lines, report_figure, require_file
 from polyseme import TopicClassifier
+from polyseme.datasets import sample_corpus
 
 ALPHAS = (1.0, 0.1, 0.01)
 MARGIN = 0.10
@@ -43,6 +46,19 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"topics_per_class": 2},
     {"unlabeled_weight": 0.3},
 )
+
+EIGHT_GROUPS = {
+    "rec.sport.hockey": 1.0, "sci.med": 0.4, "talk.politics.guns": 0.2, "rec.autos": 0.12, "misc.forsale": 0.1,
+    "sci.space": 0.08, "soc.religion.christian": 0.07, "comp.graphics": 0.07,
+}  # fmt: skip
+"""Groups and the share of their documents that is kept: the largest class has half of the documents."""
+LIKE_NEWSWIRE = {
+    "comp": 1.0, "rec.sport": 1.0, "sci.med": 0.43, "talk.politics.guns": 0.4, "rec.autos": 0.36, "misc.forsale": 0.33,
+    "sci.space": 0.2, "alt.atheism": 0.1,
+}  # fmt: skip
+"""Groups that begin with a name, with shares similar to those of the eight largest classes of Reuters-21578."""
+NEAR = 0.01
+"""Accuracy that a mean may lose to the fit without unlabeled documents."""
 
 
 def ours(**settings: Any) -> TopicClassifier:
@@ -67,16 +83,29 @@ class Corpus:
         self.y, self.y_test = (np.array([row["label"] for row in part]) for part in (train, test))
         print(f"{len(train)} training and {len(test)} test documents, {self.X.shape[1]} words")
 
-    def draw(self, n_labels: int, seed: int, rows: Any = slice(None)) -> Any:
-        """Return the training labels with -1 for all but `n_labels` documents of each group."""
-        rng, y = np.random.default_rng(seed), self.y[rows]
-        kept = np.concatenate([rng.permutation(np.flatnonzero(y == group))[:n_labels] for group in np.unique(y)])
-        labels = np.full(len(y), -1, dtype=object)
-        labels[kept] = y[kept]
-        return labels
-
     def accuracy(self, model: Any) -> float:
         return float((model.predict(self.X_test) == self.y_test).mean())
+
+
+def draw_labels(y: Any, n_labels: int, seed: int) -> Any:
+    """Return the labels with -1 for all but `n_labels` documents of each class."""
+    rng = np.random.default_rng(seed)
+    return only_labels(
+        y, np.concatenate([rng.permutation(np.flatnonzero(y == name))[:n_labels] for name in np.unique(y)])
+    )
+
+
+def draw_in_proportion(y: Any, n_labels: int, seed: int) -> Any:
+    """Return the labels with -1 for all but `n_labels` documents per class, drawn at random, at least one of each."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    first = [order[y[order] == name][:1] for name in np.unique(y)]
+    return only_labels(y, np.concatenate([*first, order[: n_labels * len(first)]]))
+
+
+def only_labels(y: Any, kept: Any) -> Any:
+    labels = np.full(len(y), -1, dtype=object)
+    labels[kept] = y[kept]
+    return labels
 
 
 def all_labels(corpus: Corpus) -> None:
@@ -110,7 +139,7 @@ def few_labels(corpus: Corpus, n_labels: int, draws: int) -> None:
         "logistic regression with self-training": lambda y: self_training(logistic(), corpus.X, y),
     }
     found = {
-        name: [corpus.accuracy(fit(corpus.draw(n_labels, seed))) for seed in range(draws)]
+        name: [corpus.accuracy(fit(draw_labels(corpus.y, n_labels, seed))) for seed in range(draws)]
         for name, fit in methods.items()
     }
     print(f"\n| {n_labels} labels per group, {draws} draws | mean accuracy | least | largest |\n|---|---|---|---|")
@@ -122,6 +151,83 @@ def few_labels(corpus: Corpus, n_labels: int, draws: int) -> None:
         f"accuracy with {n_labels} labels per group, least lead over naive Bayes and logistic regression",
         f"{100 * leads.min():.1f} points",
         f"at least {100 * MARGIN:.0f}",
+    )
+
+
+def unbalanced_news(kept: dict[str, float]) -> tuple[Any, Any, Any, Any]:
+    """Return counts and classes of training and test documents of which a share of each class is kept."""
+    lines, rng = load_lines(NEWS_TEXTS), np.random.default_rng(0)
+    parts = []
+    for split in ("train", "test"):
+        rows = [row for row in lines if row["split"] == split]
+        part = []
+        for name, share in kept.items():
+            members = [row["text"] for row in rows if row["label"].startswith(name)]
+            part += [(members[i], name) for i in rng.permutation(len(members))[: round(share * len(members))]]
+        parts.append(part)
+    vectorizer = CountVectorizer(min_df=3, dtype=np.float32)
+    X = vectorizer.fit_transform(text for text, _ in parts[0])
+    X_test = vectorizer.transform(text for text, _ in parts[1])
+    return X, X_test, *(np.array([name for _, name in part]) for part in parts)
+
+
+def counts_with_labels(name: str, table: str, column: str) -> tuple[Any, Any, Any, Any]:
+    """Return counts and classes of training and test documents, split at random."""
+    header, *rows = (line.split("\t") for line in require_file(DATA / "counts" / table).read_text().splitlines())
+    y = np.array([row[header.index(column)] for row in rows])
+    return tuple(train_test_split(load_counts(DATA / "counts" / name), y, test_size=0.4, random_state=0))
+
+
+def synthetic() -> tuple[Any, Any, Any, Any]:
+    """Return a corpus drawn from LDA whose classes are the largest topics of documents, with halving shares."""
+    prior = 2.0 * np.maximum(0.5 ** np.arange(8), 0.03)
+    drawn = sample_corpus(3000, 1000, 8, doc_length=60.0, doc_topic_prior=prior / prior.sum(), seed=0)
+    y = np.array([f"topic {topic}" for topic in drawn.doc_topic.argmax(axis=1)])
+    return tuple(train_test_split(drawn.counts, y, test_size=0.4, random_state=0))
+
+
+def unbalanced(draws: int) -> None:
+    """Print accuracy and macro F1 with classes of unequal sizes, and the most that unlabeled documents cost."""
+    corpora: dict[str, Callable[[], tuple[Any, Any, Any, Any]]] = {
+        "8 groups, the largest has half": lambda: unbalanced_news(EIGHT_GROUPS),
+        "newsgroups, sizes as in newswire": lambda: unbalanced_news(LIKE_NEWSWIRE),
+        "cell types": lambda: counts_with_labels("pbmc_facs.npz", "pbmc_facs.labels.tsv", "celltype"),
+        "weblogs": lambda: counts_with_labels("poliblog5k.npz", "poliblog5k.documents.tsv", "blog"),
+        "synthetic": synthetic,
+    }
+    methods: dict[str, list[Callable[[Any, Any], Any]]] = {
+        "auto": [lambda X, y: ours().fit(X, y)],
+        "any": [lambda X, y: ours(unlabeled="any").fit(X, y)],
+        "none": [lambda X, y: ours(unlabeled="none").fit(X, y)],
+        "naive Bayes": [lambda X, y, a=a: labeled_only(MultinomialNB(alpha=a), X, y) for a in ALPHAS],
+        "self-training": [lambda X, y, a=a: self_training(MultinomialNB(alpha=a), X, y) for a in ALPHAS],
+    }
+    print(f"\nmean accuracy / macro F1 of {draws} draws of labels")
+    print("| documents | labels | auto | any | none | naive Bayes | self-training | auto chose |\n" + "|---" * 8 + "|")
+    losses = []
+    for name, load in corpora.items():
+        X, X_test, y, y_test = load()
+        for n_labels in (5, 10, 30):
+            for kind in ("per class", "in proportion"):
+                found: dict[str, list[Any]] = {method: [] for method in methods}
+                chosen = []
+                for seed in range(draws):
+                    labels = (draw_labels if kind == "per class" else draw_in_proportion)(y, n_labels, seed)
+                    for method, fits in methods.items():
+                        models = [fit(X, labels) for fit in fits]
+                        if method == "auto":
+                            chosen.append(models[0].unlabeled_)
+                        predicted = [model.predict(X_test) for model in models]
+                        scores = [((p == y_test).mean(), f1_score(y_test, p, average="macro")) for p in predicted]
+                        found[method].append(max(scores))
+                means = {method: np.mean(scores, axis=0) for method, scores in found.items()}
+                losses.append(means["none"][0] - means["auto"][0])
+                cells = " | ".join(f"{accuracy:.3f} / {f1:.3f}" for accuracy, f1 in means.values())
+                print(f"| {name} | {n_labels} {kind} | {cells} | {', '.join(chosen)} |", flush=True)
+    report_figure(
+        "accuracy that unlabeled documents cost with unequal classes, most of all rows (mean)",
+        f"{100 * max(losses):.1f} points ({100 * np.mean(losses):.1f})",
+        f"at most {100 * NEAR:.0f}",
     )
 
 
@@ -142,7 +248,11 @@ def cross_validate(corpus: Corpus, n_labels: int) -> None:
     for settings in SETTINGS:
         score = [
             (ours(**settings).fit(corpus.X[train], y).predict(corpus.X[held_out]) == corpus.y[held_out]).mean()
-            for y in (corpus.y[train], corpus.draw(n_labels, 100, train), corpus.draw(n_labels, 101, train))
+            for y in (
+                corpus.y[train],
+                draw_labels(corpus.y[train], n_labels, 100),
+                draw_labels(corpus.y[train], n_labels, 101),
+            )
         ]
         print(f"| {settings or 'default'} | {score[0]:.4f} | {score[1]:.4f}, {score[2]:.4f} |", flush=True)
 
@@ -153,8 +263,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--documents", type=int, default=18846)
     parser.add_argument("--cross-validate", action="store_true")
+    parser.add_argument("--unbalanced", action="store_true")
     args = parser.parse_args()
     describe_machine()
+    if args.unbalanced:
+        unbalanced(args.draws)
+        return
     corpus = Corpus(args.documents)
     if args.cross_validate:
         cross_validate(corpus, args.labels)

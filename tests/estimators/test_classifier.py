@@ -83,6 +83,42 @@ class TestOneClass:
         unused = TopicClassifier(unlabeled_weight=0, n_shared=0).fit(data[:600], y)
         assert unused.score(data[600:], truth[600:]) == alone
 
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_unlabeled_documents_do_not_harm_classes_of_unequal_size(self, seed):
+        """Labels are balanced, but seven of ten documents have one class: their words would enter all topics."""
+        rng = np.random.default_rng(seed)
+        truth = np.concatenate([np.repeat(np.arange(4), 5), rng.choice(4, 780, p=[0.7, 0.15, 0.1, 0.05])])
+        topics, common = rng.dirichlet(np.full(300, 0.05), 4), rng.dirichlet(np.full(300, 0.2), 3)
+        p = 0.35 * topics[truth] + 0.65 * rng.dirichlet(np.full(3, 0.3), 800) @ common
+        data, y = np.stack([rng.multinomial(60, row) for row in p]), np.where(np.arange(500) < 20, truth[:500], -1)
+        without, anything, best = (
+            TopicClassifier(unlabeled=use, n_jobs=1).fit(data[:500], y).score(data[500:], truth[500:])
+            for use in ("none", "any", "auto")
+        )
+        assert best >= without > anything
+
+    @pytest.mark.parametrize("use", ["guided", "any", "none"])
+    def test_the_use_of_unlabeled_documents_can_be_chosen(self, use, tmp_path):
+        model = TopicClassifier(2, unlabeled=use, random_state=0).fit(X, FEW)
+        assert model.unlabeled_ == use
+        assert len(model.topic_classes_) == 8 + (use != "none")
+        assert model.score(X[20:], Y[20:]) > 0.9
+        model.save(tmp_path / "model")
+        np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
+
+    def test_without_unlabeled_documents_the_fit_is_that_to_the_labeled_ones(self):
+        alone = TopicClassifier().fit(X[:20], FEW[:20])
+        assert alone.unlabeled_ == "none"
+        np.testing.assert_array_equal(TopicClassifier(unlabeled="none").fit(X, FEW).predict(X), alone.predict(X))
+
+    @pytest.mark.parametrize("n_labels", [1, 2])
+    def test_classes_with_few_labels(self, n_labels):
+        """A class with one label cannot be held out."""
+        y = np.full(len(Y), -1)
+        for c in range(4):
+            y[np.flatnonzero(c == Y)[: n_labels if c else 1]] = c
+        assert TopicClassifier(n_free=n_labels - 1, random_state=0).fit(X, y).unlabeled_ in ("guided", "any", "none")
+
     def test_free_topics_take_subjects_without_a_class(self):
         """Documents of the class 3 are never labeled."""
         y = np.where(Y == 3, -1, Y)
@@ -90,11 +126,12 @@ class TestOneClass:
         of_others, of_three = (model.transform(X[mask])[:, -1].mean() for mask in (Y < 3, Y == 3))
         assert of_three > 3 * of_others
 
-    def test_sample_weights_repeat_documents(self):
+    @pytest.mark.parametrize("use", ["guided", "any", "none"])
+    def test_sample_weights_repeat_documents(self, use):
         weights = np.arange(len(X)) % 3
         rows = np.repeat(np.arange(len(X)), weights)
-        one = TopicClassifier().fit(X.astype(float), FEW, sample_weight=weights)
-        other = TopicClassifier().fit(X[rows].astype(float), FEW[rows])
+        one = TopicClassifier(unlabeled=use).fit(X.astype(float), FEW, sample_weight=weights)
+        other = TopicClassifier(unlabeled=use).fit(X[rows].astype(float), FEW[rows])
         np.testing.assert_allclose(one.components_, other.components_, atol=1e-9)
 
     def test_a_document_without_words_has_the_topics_of_its_class(self):
@@ -197,6 +234,7 @@ def test_wrong_labels_raise(y, message):
         ({"doc_smoothing": -1}, "doc_smoothing must"),
         ({"topic_smoothing": np.nan}, "topic_smoothing must"),
         ({"unlabeled_weight": -1}, "unlabeled_weight must"),
+        ({"unlabeled": "all"}, "unlabeled must be 'auto', 'guided', 'any' or 'none', got 'all'"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -204,6 +242,12 @@ def test_wrong_parameters_raise(parameters, message):
     with pytest.raises(InputError, match=message) as error:
         TopicClassifier(**parameters).fit(X, FEW)
     assert sentence(error)
+
+
+def test_guesses_need_one_class_per_document():
+    indicator = np.where(np.arange(240)[:, np.newaxis] < 20, np.eye(4, dtype=int)[Y], -1)
+    with pytest.raises(InputError, match="unlabeled='guided' needs one class per document"):
+        TopicClassifier(unlabeled="guided").fit(X, indicator)
 
 
 def test_a_class_whose_documents_have_no_weight_raises():

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from polyseme.errors import InputError
@@ -41,6 +41,13 @@ unlabeled documents.
 With unlabeled documents, topics drift toward differences in style, which show in words that occur everywhere. With
 labels for all documents, these words help. The shares 0.9 without labels and 0 with labels for all documents were
 chosen on the training part of 20 Newsgroups (docs/labels.md)."""
+USES = ("guided", "none", "any")
+"""Values of `unlabeled`, in the order in which equal scores are decided."""
+_FOLDS = 3
+"""Parts of the labels in the comparison by `unlabeled="auto"`."""
+_GUESS, _CLASS_PRIOR = 0.5, 0.25
+"""With `unlabeled="guided"`: pseudo-counts of the guessed class of a document, and of all classes by their shares, both
+in units of `doc_smoothing` per class. They were chosen on unbalanced parts of 20 Newsgroups (docs/labels.md)."""
 _SHARPNESS = 4.0
 """Power of the weights of classes that gives their probabilities. It calibrates the probabilities of held-out training
 documents of 20 Newsgroups (docs/labels.md)."""
@@ -70,6 +77,13 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         of a document over more topics, so that a single word decides less.
     topic_smoothing : float, default=10.0
         Number of pseudo-counts per topic, distributed as the words of all documents.
+    unlabeled : {"auto", "guided", "any", "none"}, default="auto"
+        Use of unlabeled documents. "any" lets them have all topics with equal prior weights, which suits classes of
+        equal size: the topic of a rare class can be drawn into documents of a frequent one. "guided" favors the class
+        that a fit to the labeled documents predicts, and learns the shares of the classes from these predictions.
+        "none" leaves unlabeled documents out. "auto" takes the one that predicts held-out labels best, by three-fold
+        cross-validation weighted by the predicted shares of the classes (eight to ten more fits; "none" is not tried
+        with free topics). With an indicator matrix, "auto" is "any".
     unlabeled_weight : float, default=1.0
         Weight of an unlabeled document; 1 counts it as much as a labeled one.
     solver : str or Solver, default="em"
@@ -98,6 +112,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         The class of each topic, as an index of `classes_`; -1 for shared topics, -2 for free topics.
     topic_names_ : list of str
         The name of each topic: that of its class, "shared" or "free", with a number if there are several.
+    unlabeled_ : {"guided", "any", "none"}
+        Use of unlabeled documents in the fit; "none" also if there are none.
     multilabel_ : bool
         Whether y was an indicator matrix.
     threshold_ : float
@@ -142,6 +158,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
 
     classes_: Array
     topic_classes_: Array
+    unlabeled_: str
     multilabel_: bool
     threshold_: float
 
@@ -154,6 +171,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         background: Any = "auto",
         doc_smoothing: float = 2.0,
         topic_smoothing: float = 10.0,
+        unlabeled: str = "auto",
         unlabeled_weight: float = 1.0,
         solver: Any = "em",
         max_iter: int = 100,
@@ -170,6 +188,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         self.background = background
         self.doc_smoothing = doc_smoothing
         self.topic_smoothing = topic_smoothing
+        self.unlabeled = unlabeled
         self.unlabeled_weight = unlabeled_weight
         self.solver = solver
         self.max_iter = max_iter
@@ -221,21 +240,23 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             )
         with training_corpus(self, X, sample_weight, feature_names, n_threads) as training:
             labels = ClassLabels.of(y, training.corpus.all_documents.n_docs)
-            if self.n_shared is None and not labels.labeled.all():
+            given = np.ones(len(labels.labeled)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+            labels.check_weights(given)
+            rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
+            use, guessed = self._use_of_unlabeled(rows, labels, given)
+            if self.n_shared is None and use != "none":
                 layout = (layout[0], 1, layout[2])
-            weights = self._weights(labels, sample_weight, layout)
-            labels.check_weights(weights)
+            weights = self._weights(labels, given, use, layout)
         with training_corpus(self, X, weights, feature_names, n_threads) as training:
-            plsa = self._plsa(labels, layout, weights, training)
+            plsa = self._plsa(labels, layout, weights, training, guessed)
             fit = plsa._fit_corpus(plsa._settings(), training)
         self._set_fitted(fit.folded, fit.end)
-        self.classes_, self.multilabel_ = labels.classes, labels.several
+        self.classes_, self.multilabel_, self.unlabeled_ = labels.classes, labels.several, use
         self.topic_classes_ = _topic_classes(labels.n_classes, *layout)
         self.threshold_ = float("nan")
         if labels.several:
             used = np.flatnonzero(labels.labeled & (weights > 0))
-            rows = X[used] if sp.issparse(X) else np.asarray(X)[used]
-            self.threshold_ = _best_threshold(self._class_weights(rows), labels.indicator[used])
+            self.threshold_ = _best_threshold(self._class_weights(rows[used]), labels.indicator[used])
         finish_fit(self, fit.end.interrupted, self.max_iter, self.tol)
         return self
 
@@ -362,22 +383,78 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         """Return the weight of each class, the sum of the weights of its topics."""
         return doc_topic @ (self.topic_classes_[:, np.newaxis] == np.arange(len(self.classes_))).astype(np.float64)
 
-    def _weights(self, labels: ClassLabels, sample_weight: Any, layout: tuple[int, int, int]) -> Floats:
+    def _use_of_unlabeled(self, X: Any, labels: ClassLabels, given: Floats) -> tuple[str, Array | None]:
+        """Return the use of unlabeled documents, and the class that the labeled ones predict for each document.
+
+        given : weights of the documents.
+        """
+        if not isinstance(self.unlabeled, str) or self.unlabeled not in ("auto", *USES):
+            raise InputError(f"unlabeled must be 'auto', 'guided', 'any' or 'none', got {self.unlabeled!r}.")
+        if labels.several and self.unlabeled == "guided":
+            raise InputError("unlabeled='guided' needs one class per document: use 'any' or 'none' with a matrix y.")
+        use, unlabeled = self.unlabeled, ~labels.labeled & (given > 0)
+        if check_nonnegative("unlabeled_weight", self.unlabeled_weight) == 0 or not unlabeled.any():
+            return "none", None
+        if use in ("none", "any") or labels.several:
+            return ("any" if use == "auto" else use), None
+        codes = np.where(labels.labeled, labels.indicator.argmax(axis=1), -1)
+        guessed = self._with_use("none").fit(X, codes, given).predict(X)
+        if use == "auto":
+            use = self._best_use(X, codes, given, _shares(guessed, np.where(unlabeled, given, 0.0), labels.n_classes))
+        return use, np.where(unlabeled, guessed, -1) if use == "guided" else None
+
+    def _with_use(self, use: str) -> TopicClassifier:
+        """Return an estimator with the same parameters and a fixed use of unlabeled documents."""
+        free = 0 if use == "none" else self.n_free
+        fixed: TopicClassifier = clone(self)
+        return fixed.set_params(unlabeled=use, n_free=free, verbose=0, callback=None)
+
+    def _best_use(self, X: Any, codes: Array, given: Floats, shares: Floats) -> str:
+        """Return the use of unlabeled documents that predicts held-out labels best.
+
+        The score is the mean recall of the classes, weighted by their shares among the unlabeled documents: labels need
+        not have the same shares.
+        """
+        folds = np.full(len(codes), -1)
+        for c in range(len(shares)):
+            members = np.flatnonzero((codes == c) & (given > 0))
+            if len(members) > 1:
+                folds[members] = np.arange(len(members)) % _FOLDS
+        held_out = np.flatnonzero(folds >= 0)
+        if not held_out.size:
+            return "guided"
+        sizes = np.bincount(codes[held_out], minlength=len(shares))
+        scores = {}
+        for use in [use for use in USES if use != "none" or not self.n_free]:
+            score = 0.0
+            for fold in np.unique(folds[held_out]):
+                held = folds == fold
+                rows = np.flatnonzero(held)
+                model = self._with_use(use).fit(X, np.where(held, -1, codes), np.where(held, 0.0, given))
+                right = codes[rows][model.predict(X[rows]) == codes[rows]]
+                score += float((shares[right] / sizes[right]).sum())
+            scores[use] = score
+        return max(scores, key=lambda use: scores[use])
+
+    def _weights(self, labels: ClassLabels, given: Floats, use: str, layout: tuple[int, int, int]) -> Floats:
         """Return the weights of the documents in the fit."""
-        unlabeled = check_nonnegative("unlabeled_weight", self.unlabeled_weight)
-        weights = np.where(labels.labeled, 1.0, unlabeled)
-        if sample_weight is not None:
-            weights *= np.asarray(sample_weight, dtype=np.float64)
+        weights = given * np.where(labels.labeled, 1.0, 0.0 if use == "none" else self.unlabeled_weight)
         if layout[1:] == (0, 0):  # no topic is left for a document that has none of the classes
             weights[labels.labeled & ~labels.indicator.any(axis=1)] = 0
         return weights
 
-    def _plsa(self, labels: ClassLabels, layout: tuple[int, int, int], weights: Floats, training: Training) -> PLSA:
+    def _plsa(
+        self,
+        labels: ClassLabels,
+        layout: tuple[int, int, int],
+        weights: Floats,
+        training: Training,
+        guessed: Array | None,
+    ) -> PLSA:
         """Return the PLSA with known topics to fit."""
         corpus, tied = training.corpus, _topic_classes(labels.n_classes, *layout)
         smoothing = check_nonnegative("topic_smoothing", self.topic_smoothing)
         unigram = corpus.unigram
-        doc_smoothing = check_nonnegative("doc_smoothing", self.doc_smoothing)
         start = self._start(labels, tied, weights, corpus, smoothing)
         return PLSA(
             len(tied),
@@ -386,7 +463,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             background=self._background_share(labels, weights),
-            doc_topic_prior=[KnownTopics(_known_topics(labels, tied)), Dirichlet(1 + doc_smoothing)],
+            doc_topic_prior=[KnownTopics(_known_topics(labels, tied)), *self._doc_priors(tied, weights, guessed)],
             topic_word_prior=Smoothing(smoothing, tuple(unigram)),
             n_jobs=self.n_jobs,
             dtype=self.dtype,
@@ -394,6 +471,21 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             verbose=self.verbose,
             callback=self.callback,
         )
+
+    def _doc_priors(self, tied: Array, weights: Floats, guessed: Array | None) -> list[Any]:
+        """Return the priors of documents without a label: equal for all topics, or by guessed classes."""
+        smoothing = check_nonnegative("doc_smoothing", self.doc_smoothing)
+        if guessed is None:
+            return [Dirichlet(1 + smoothing)]
+        topics_per_class = np.bincount(tied[tied >= 0])
+        n_classes = len(topics_per_class)
+        shares = _shares(guessed[guessed >= 0], weights[guessed >= 0], n_classes)
+        counts = smoothing * _CLASS_PRIOR * n_classes * shares / topics_per_class
+        topics = [tuple(np.flatnonzero(tied == c).tolist()) if c >= 0 else None for c in guessed]
+        return [
+            KnownTopics(topics, strength=smoothing * _GUESS * n_classes),
+            Dirichlet(tuple(1 + (counts[c] if c >= 0 else smoothing) for c in tied)),
+        ]
 
     def _background_share(self, labels: ClassLabels, weights: Floats) -> float:
         if isinstance(self.background, str):
@@ -526,6 +618,12 @@ def _known_topics(labels: ClassLabels, tied: Array) -> list[tuple[int, ...] | No
         # A document of weight zero may have none of the classes and no other topics.
         known.append((*topics, *shared, *(() if topics else free)) or None if labeled else None)
     return known
+
+
+def _shares(codes: Array, weights: Floats, n_classes: int) -> Floats:
+    """Return the shares of classes among documents with weights; one more document of each keeps them positive."""
+    counts = np.bincount(codes, weights, n_classes) + 1.0
+    return np.asarray(counts / counts.sum())
 
 
 def _best_threshold(weights: Floats, indicator: Array) -> float:

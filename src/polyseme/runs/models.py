@@ -248,7 +248,8 @@ def _labels(
         raise InputError(
             f"n_topics={n_topics} is too small: the labels need at least {tied} topics: raise it, or leave it out."
         )
-    return TopicClassifier(n_free=0 if n_topics is None else n_topics - tied, **settings)
+    n_shared = int(any(label is None for label in options["labels"]))
+    return TopicClassifier(n_shared=n_shared, n_free=0 if n_topics is None else n_topics - tied, **settings)
 
 
 def n_label_topics(labels: Sequence[str | None] | None) -> int:
