@@ -344,3 +344,11 @@ def test_wrong_settings_of_growth_raise():
 
 def test_the_depth_of_a_tree_is_its_largest_number_of_edges():
     assert {name: tree.depth for name, tree in TREES.items()} == {"regular": 2, "uneven": 3, "silent": 2}
+
+
+def test_paths_of_classes_are_not_dropped_in_silence():
+    """Other labels are ignored, as in every scikit-learn transformer in a pipeline."""
+    with pytest.raises(InputError, match="y has the path 'sport/tennis'") as error:
+        HierarchicalPLSA(branching=2).fit(X, ["sport", *["sport/tennis"] * (len(X) - 1)])
+    assert sentence(error)
+    HierarchicalPLSA(branching=2, max_iter=2, tol=10.0).fit(X, ["sport"] * len(X))

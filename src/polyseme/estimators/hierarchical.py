@@ -199,7 +199,8 @@ class HierarchicalPLSA(TopicEstimator):
         X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
             Counts, or shards on disk (`polyseme.scale.open_shards`).
         y : Ignored, default=None
-            Present for compatibility with scikit-learn.
+            Present for compatibility with scikit-learn. Paths of classes ("sport/tennis") are refused, because the
+            tree is fitted without labels.
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
@@ -210,6 +211,12 @@ class HierarchicalPLSA(TopicEstimator):
         Self
             The fitted estimator.
         """
+        paths = [] if y is None else [label for label in np.ravel(y) if isinstance(label, str) and "/" in label]
+        if paths:
+            raise InputError(
+                f"HierarchicalPLSA fits its tree without labels, but y has the path {str(paths[0])!r}: leave y out, or "
+                "fit a TopicClassifier to predict classes."
+            )
         tree = as_tree(self.tree, self.depth, self.branching, self.silent)
         growth = _growth(self.growth, tree)
         for name, value, known in (("init", self.init, tuple(STARTS)), ("solver", self.solver, SOLVERS)):
