@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polyseme import PLSA, InputError, TopicClassifier, UnsupportedError, load
+from polyseme.datasets import sample_corpus
 from polyseme.priors import Dirichlet, KnownTopics
 from polyseme.scale import write_shards
 from sentences import sentence
@@ -97,6 +98,16 @@ class TestOneClass:
         )
         assert best >= without > anything
 
+    @pytest.mark.parametrize("seed", [13, 21])
+    def test_a_gain_within_its_standard_error_does_not_choose_unlabeled_documents(self, seed):
+        """Classes are the largest topics of mixtures; of twenty held-out labels, one more is right by chance."""
+        prior = 2 * np.array([10, 5, 2.5, 1.5]) / 19
+        drawn = sample_corpus(300, 150, 4, doc_length=40.0, doc_topic_prior=prior, seed=seed)
+        truth, y = drawn.doc_topic.argmax(axis=1), np.full(300, -1)
+        for c in range(4):
+            y[np.flatnonzero(truth == c)[:5]] = c
+        assert TopicClassifier(n_jobs=1).fit(drawn.counts, y).unlabeled_ == "none"
+
     @pytest.mark.parametrize("use", ["guided", "any", "none"])
     def test_the_use_of_unlabeled_documents_can_be_chosen(self, use, tmp_path):
         model = TopicClassifier(2, unlabeled=use, random_state=0).fit(X, FEW)
@@ -157,7 +168,7 @@ class TestOneClass:
         ids=["text", "objects", "none", "minus-one", "nan", "minus-one-text", "numbers", "floats", "bool"],
     )
     def test_labels_of_every_type(self, y, classes, tmp_path):
-        model = TopicClassifier().fit(X, y)
+        model = TopicClassifier(unlabeled="any").fit(X, y)
         assert model.classes_.tolist() == classes
         model.save(tmp_path / "model")
         loaded = load(tmp_path / "model")
