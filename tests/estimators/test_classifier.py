@@ -185,6 +185,85 @@ class TestOneClass:
         assert search.predict(texts[:5]).tolist() == NAMES[Y[:5]].tolist()
 
 
+class TestPaths:
+    """Six leaves in a tree: a document has words of its leaf, of a node above it, and of all documents."""
+
+    LEAVES = np.array(["art/film", "art/music", "news", "sport/ball/golf", "sport/ball/polo", "sport/run"])
+
+    @staticmethod
+    def planted(n_docs, seed=0):
+        """Return counts and the leaf of each document."""
+        rng = np.random.default_rng(seed)
+        nodes = rng.dirichlet(np.full(300, 0.05), 10)
+        leaf = rng.integers(6, size=n_docs)
+        above = np.array([6, 6, 7, 8, 8, 9])[leaf]
+        p = 0.15 * nodes[leaf] + 0.1 * nodes[above] + 0.75 * rng.dirichlet(np.full(300, 0.2))
+        return np.stack([rng.multinomial(40, row) for row in p]), leaf
+
+    def test_labels_of_inner_nodes_restrict_topics_to_those_below(self):
+        data, leaf = self.planted(60)
+        paths = self.LEAVES[leaf].astype(object)
+        paths[10:20] = [path.split("/")[0] for path in paths[10:20]]
+        paths[20:30] = ["/".join(path.split("/")[:2]) for path in paths[20:30]]
+        paths[30:40] = -1
+        model = TopicClassifier(separator="/", n_free=1, random_state=0, unlabeled="any").fit(data, paths)
+        assert model.classes_.tolist() == self.LEAVES.tolist()
+        assert model.topic_names_ == [*self.LEAVES, "shared", "free"]
+        for weights, path in zip(model.doc_topic_, paths, strict=True):
+            below = [path == -1 or f"{name}/".startswith(f"{path}/") for name in self.LEAVES]
+            np.testing.assert_array_equal(weights > 0, [*below, True, path == -1])
+
+    def test_labels_of_inner_nodes_help(self, tmp_path):
+        """Two documents per leaf have its label, others the first part; the least gain over seeds 0 to 7 was 0.1."""
+        data, leaf = self.planted(500)
+        names = self.LEAVES[leaf]
+        paths = np.array([name.split("/")[0] for name in names], dtype=object)
+        known = np.concatenate([np.flatnonzero(leaf[:300] == c)[:2] for c in range(6)])
+        paths[known] = names[known]
+        leaves = np.full(500, -1, dtype=object)
+        leaves[known] = names[known]
+        one = TopicClassifier(separator="/", unlabeled="any", n_jobs=1).fit(data[:300], paths[:300])
+        other = TopicClassifier(unlabeled="any", n_jobs=1).fit(data[:300], leaves[:300])
+        assert one.score(data[300:], names[300:]) > other.score(data[300:], names[300:]) + 0.05
+        one.save(tmp_path / "model")
+        np.testing.assert_array_equal(load(tmp_path / "model").predict(data), one.predict(data))
+
+    def test_leaves_alone_give_the_fit_without_a_tree(self):
+        """Without a separator, paths are names, and so is a label that is a part of another."""
+        data, leaf = self.planted(60)
+        names = self.LEAVES[leaf]
+        one, other = (TopicClassifier(separator=given).fit(data, names) for given in ("/", None))
+        np.testing.assert_array_equal(one.components_, other.components_)
+        np.testing.assert_array_equal(one.predict_proba(data), other.predict_proba(data))
+        shorter = np.where(leaf == 0, "art", names)
+        assert "art" in TopicClassifier().fit(data, shorter).classes_
+        assert "art" not in TopicClassifier(separator="/").fit(data, shorter).classes_
+
+    def test_an_inner_node_with_one_leaf_is_the_leaf(self):
+        data, leaf = self.planted(60)
+        names = self.LEAVES[leaf]
+        chain = np.where((leaf == 5) & (np.arange(60) % 2 > 0), "run", np.where(leaf == 5, "run/far", names))
+        model = TopicClassifier(separator="/").fit(data, chain)
+        assert (model.doc_topic_[leaf == 5] == (model.classes_ == "run/far")).all()
+
+    @pytest.mark.parametrize(
+        ("separator", "y", "message"),
+        [
+            ("", NAMES[Y], "separator must be None or a string such as '/', got ''"),
+            (1, NAMES[Y], "separator must be None or a string such as '/', got 1"),
+            ("/", Y, "separator='/' needs labels that are strings, got 0"),
+            ("/", np.eye(4, dtype=int)[Y], "separator='/' needs one path per document in y, got 4 columns"),
+            ("/", np.where(Y == 0, "a/", "b"), "The label 'a/' has an empty part: write paths as 'a/b'"),
+            (".", np.where(Y == 0, "a.b", "a"), "y has only one leaf, 'a.b'"),
+        ],
+        ids=["empty", "number", "numbers", "matrix", "part", "one"],
+    )
+    def test_wrong_paths_raise(self, separator, y, message):
+        with pytest.raises(InputError, match=message) as error:
+            TopicClassifier(separator=separator).fit(X, y)
+        assert sentence(error)
+
+
 class TestSeveralClasses:
     DATA, PAIRS = corpus(seed=1, per_doc=2, tokens=120)
     INDICATOR = np.zeros((240, 4), dtype=int)

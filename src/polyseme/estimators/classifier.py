@@ -16,7 +16,7 @@ EM. Machine Learning 39, 103-134.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -58,12 +58,17 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
 
     Each class has its own `topics_per_class` topics. Shared topics are available to all documents, free topics only to
     unlabeled documents, for subjects without a class. Unlabeled documents (label -1) help to find the words of the
-    topics. A document may have several classes (an indicator matrix as y).
+    topics. A document may have several classes (an indicator matrix as y), or its label may be an inner node of a tree
+    of classes (`separator`).
 
     Parameters
     ----------
     topics_per_class : int, default=1
         Number of topics that are tied to each class.
+    separator : str, default=None
+        Separator in labels that are paths in a tree: with "/", the label "sport/tennis" is a leaf below "sport". The
+        classes are the leaves. A document with the label of an inner node ("sport") may have the topics of all classes
+        below it; otherwise it is treated as an unlabeled document. None takes every label as the name of a class.
     n_shared : int, default=None
         Number of topics that the documents of all classes may use. None uses one if there are unlabeled documents, for
         the words that they have in common, and none otherwise.
@@ -108,7 +113,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Labels of the classes; column indices if y is an indicator matrix.
+        Labels of the classes; paths of the leaves if labels are paths, column indices if y is an indicator matrix.
     topic_classes_ : array of shape (K,)
         The class of each topic, as an index of `classes_`; -1 for shared topics, -2 for free topics.
     topic_names_ : list of str
@@ -167,6 +172,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         self,
         topics_per_class: int = 1,
         *,
+        separator: str | None = None,
         n_shared: int | None = None,
         n_free: int = 0,
         background: Any = "auto",
@@ -184,6 +190,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         callback: Any = None,
     ) -> None:
         self.topics_per_class = topics_per_class
+        self.separator = separator
         self.n_shared = n_shared
         self.n_free = n_free
         self.background = background
@@ -215,8 +222,9 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
         y : array-like of shape (n_documents,) or (n_documents, n_classes)
-            The label of each document; -1 (also None and NaN in arrays of objects) marks unlabeled documents. A matrix
-            of zeros and ones has a column for each class; rows of -1 are unlabeled documents.
+            The label of each document; -1 (also None and NaN in arrays of objects) marks unlabeled documents. With
+            `separator`, labels are paths in a tree. A matrix of zeros and ones has a column for each class; rows of -1
+            are unlabeled documents.
         sample_weight : array-like of shape (n_documents,), default=None
             Weights of the documents. A document of weight v counts as v equal documents.
         feature_names : sequence of str or fitted vectorizer, default=None
@@ -228,26 +236,31 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             The fitted estimator.
         """
         check_not_shards(self, X)
-        n_threads = effective_threads(check_n_jobs(self.n_jobs))
-        layout = (
-            check_integer("topics_per_class", self.topics_per_class, least=1),
-            0 if self.n_shared is None else check_integer("n_shared", self.n_shared, least=0),
-            check_integer("n_free", self.n_free, least=0),
-        )
         if y is None:
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: give a label for each "
                 "document, -1 for unlabeled ones."
             )
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
         with training_corpus(self, X, sample_weight, feature_names, n_threads) as training:
-            labels = ClassLabels.of(y, training.corpus.all_documents.n_docs)
-            given = np.ones(len(labels.labeled)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-            labels.check_weights(given)
-            rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
-            use, guessed = self._use_of_unlabeled(rows, labels, given)
-            if self.n_shared is None and use != "none":
-                layout = (layout[0], 1, layout[2])
-            weights = self._weights(labels, given, use, layout)
+            labels = ClassLabels.of(y, training.corpus.all_documents.n_docs, self.separator)
+        given = np.ones(len(labels.labeled)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        labels.check_weights(given)
+        return self._fit_labels(X, labels, given, feature_names)
+
+    def _fit_labels(self, X: Any, labels: ClassLabels, given: Floats, feature_names: Any = None) -> Self:
+        """Fit the topics to documents with the weights `given`."""
+        layout = (
+            check_integer("topics_per_class", self.topics_per_class, least=1),
+            0 if self.n_shared is None else check_integer("n_shared", self.n_shared, least=0),
+            check_integer("n_free", self.n_free, least=0),
+        )
+        rows = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        use, guessed = self._use_of_unlabeled(rows, labels, given)
+        if self.n_shared is None and use != "none":
+            layout = (layout[0], 1, layout[2])
+        weights = self._weights(labels, given, use, layout)
+        n_threads = effective_threads(check_n_jobs(self.n_jobs))
         with training_corpus(self, X, weights, feature_names, n_threads) as training:
             plsa = self._plsa(labels, layout, weights, training, guessed)
             fit = plsa._fit_corpus(plsa._settings(), training)
@@ -314,7 +327,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         Returns
         -------
         array of shape (n_documents,) or (n_documents, n_classes)
-            Labels. With several classes per document, a matrix of zeros and ones.
+            Labels; paths of leaves if labels are paths. With several classes per document, a matrix of zeros and ones.
         """
         probabilities = self.predict_proba(X)
         if self.multilabel_:
@@ -398,10 +411,11 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             return "none", None
         if use in ("none", "any") or labels.several:
             return ("any" if use == "auto" else use), None
-        codes = np.where(labels.labeled, labels.indicator.argmax(axis=1), -1)
-        guessed = self._with_use("none").fit(X, codes, given).predict(X)
+        possible = labels.indicator | ~labels.indicator.any(axis=1, keepdims=True)
+        alone = self._with_use("none")._fit_labels(X, labels, given)
+        guessed = np.where(possible, alone.predict_proba(X), -1.0).argmax(axis=1)
         if use == "auto":
-            use = self._best_use(X, codes, given, _shares(guessed, np.where(unlabeled, given, 0.0), labels.n_classes))
+            use = self._best_use(X, labels, given, _shares(guessed, np.where(unlabeled, given, 0.0), labels.n_classes))
         return use, np.where(unlabeled, guessed, -1) if use == "guided" else None
 
     def _with_use(self, use: str) -> TopicClassifier:
@@ -410,12 +424,13 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         fixed: TopicClassifier = clone(self)
         return fixed.set_params(unlabeled=use, n_free=free, verbose=0, callback=None)
 
-    def _best_use(self, X: Any, codes: Array, given: Floats, shares: Floats) -> str:
+    def _best_use(self, X: Any, labels: ClassLabels, given: Floats, shares: Floats) -> str:
         """Return the use of unlabeled documents that predicts held-out labels best.
 
         The score is the mean recall of the classes, weighted by their shares among the unlabeled documents: labels need
         not have the same shares. "none" is kept unless another gains more than the standard error of its gain.
         """
+        codes = np.where(labels.labeled, labels.indicator.argmax(axis=1), -1)
         folds = np.full(len(codes), -1)
         for c in range(len(shares)):
             members = np.flatnonzero((codes == c) & (given > 0))
@@ -430,8 +445,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         for use, score in scores.items():
             for fold in np.unique(folds[held_out]):
                 held = folds == fold
-                model = self._with_use(use).fit(X, np.where(held, -1, codes), np.where(held, 0.0, given))
-                score[held] = worth[held] * (model.predict(X[np.flatnonzero(held)]) == codes[held])
+                model = self._with_use(use)._fit_labels(X, labels.without(held), np.where(held, 0.0, given))
+                score[held] = worth[held] * (model.predict_proba(X[np.flatnonzero(held)]).argmax(axis=1) == codes[held])
         gains = {use: scores[use] - scores[first] for use in others}
         # The factor keeps the gain of a single document, which equals its standard error, from passing by rounding.
         clear = {use: gain.sum() for use, gain in gains.items() if gain.sum() > 1.000001 * np.sqrt((gain**2).sum())}
@@ -501,7 +516,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         Every word that occurs has a positive probability, because EM cannot change a zero.
         """
         kept = slice(None) if corpus.kept is None else corpus.kept
-        members = np.ascontiguousarray((labels.indicator[kept] * weights[kept][:, np.newaxis]).T)
+        of_labeled = weights * labels.labeled
+        members = np.ascontiguousarray((labels.indicator[kept] * of_labeled[kept][:, np.newaxis]).T)
         counts = np.stack([corpus.counts.word_totals(of_class) for of_class in members])
         unigram = corpus.unigram
         of_class = normalize_rows(counts + max(smoothing, 1.0) * unigram)
@@ -515,13 +531,13 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """Labels of documents: one class each, or several."""
+    """Labels of documents: one class each, or several; or an inner node of a tree whose leaves are the classes."""
 
     classes: Array
     indicator: Array
-    """Documents x classes: whether a document has the class."""
+    """Documents x classes: whether a document has the class, or has the label of an inner node above it."""
     labeled: Array
-    """Which documents are labeled."""
+    """Which documents are labeled by classes, not by an inner node."""
     several: bool
     """Whether a document can have several classes."""
 
@@ -530,15 +546,20 @@ class ClassLabels:
         return len(self.classes)
 
     @classmethod
-    def of(cls, y: Any, n_documents: int) -> ClassLabels:
-        """Return the checked labels of `n_documents` documents."""
+    def of(cls, y: Any, n_documents: int, separator: str | None) -> ClassLabels:
+        """Return the checked labels of `n_documents` documents; with a separator they are paths in a tree."""
+        if separator is not None and not (isinstance(separator, str) and separator):
+            raise InputError(f"separator must be None or a string such as '/', got {separator!r}.")
         given = y.toarray() if sp.issparse(y) else np.asarray(y)
         if given.ndim > 0 and len(given) != n_documents:
             raise InputError(
                 f"y has inconsistent numbers of samples: {len(given)} labels, but X has {n_documents} documents."
             )
         several = given.ndim == 2 and given.shape[1] > 1
-        return cls._of_matrix(given) if several else cls._of_column(given)
+        if several and separator is not None:
+            raise InputError(f"separator={separator!r} needs one path per document in y, got {given.shape[1]} columns.")
+        labels = cls._of_matrix(given) if several else cls._of_column(given)
+        return labels if separator is None else labels._in_tree(separator)
 
     @classmethod
     def _of_column(cls, given: Array) -> ClassLabels:
@@ -580,9 +601,37 @@ class ClassLabels:
             raise InputError("All documents are unlabeled (-1): give the classes of some documents in y.")
         return cls(np.arange(given.shape[1]), (numbers > 0), labeled, True)
 
+    def _in_tree(self, separator: str) -> ClassLabels:
+        """Return labels that are paths as sets of the leaves below them."""
+        if self.classes.dtype.kind != "U":
+            raise InputError(
+                f"separator={separator!r} needs labels that are strings, got {self.classes.tolist()[0]!r}."
+            )
+        labels = self.classes.tolist()
+        paths = [label.split(separator) for label in labels]
+        for label, path in zip(labels, paths, strict=True):
+            if not all(path):
+                raise InputError(f"The label {label!r} has an empty part: write paths as 'a{separator}b'.")
+        inner = {tuple(path[:depth]) for path in paths for depth in range(len(path))}
+        leaves = [path for path in paths if tuple(path) not in inner]
+        if len(leaves) < 2:
+            raise InputError(
+                f"y has only one leaf, {separator.join(leaves[0])!r}: a classifier needs documents of at least two."
+            )
+        below = np.array([[leaf[: len(path)] == path for leaf in leaves] for path in paths])
+        indicator = self.indicator @ below
+        return ClassLabels(
+            np.array([separator.join(leaf) for leaf in leaves]), indicator, indicator.sum(axis=1) == 1, False
+        )
+
+    def without(self, held_out: Array) -> ClassLabels:
+        """Return the labels with some documents unlabeled."""
+        return replace(self, indicator=self.indicator & ~held_out[:, np.newaxis], labeled=self.labeled & ~held_out)
+
     def check_weights(self, weights: Floats) -> None:
         """Raise InputError if a class has no document with a positive weight."""
-        empty = np.flatnonzero(~(self.indicator & (weights > 0)[:, np.newaxis]).any(axis=0))
+        counted = self.labeled & (weights > 0)
+        empty = np.flatnonzero(~self.indicator[counted].any(axis=0))
         if empty.size:
             name = str(self.classes[empty[0]])
             raise InputError(
@@ -610,14 +659,14 @@ def _topic_classes(n_classes: int, per_class: int, n_shared: int, n_free: int) -
 
 
 def _known_topics(labels: ClassLabels, tied: Array) -> list[tuple[int, ...] | None]:
-    """Return the topics of each labeled document; None for unlabeled ones."""
+    """Return the topics of each document with a label; None for others."""
     shared, free = np.flatnonzero(tied == SHARED).tolist(), np.flatnonzero(tied == FREE).tolist()
     of_class = [np.flatnonzero(tied == c).tolist() for c in range(labels.n_classes)]
     known: list[tuple[int, ...] | None] = []
     for row, labeled in zip(labels.indicator, labels.labeled, strict=True):
         topics = [topic for c in np.flatnonzero(row) for topic in of_class[c]]
         # A document of weight zero may have none of the classes and no other topics.
-        known.append((*topics, *shared, *(() if topics else free)) or None if labeled else None)
+        known.append((*topics, *shared, *(() if topics else free)) or None if labeled or topics else None)
     return known
 
 
