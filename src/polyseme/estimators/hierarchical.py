@@ -211,11 +211,12 @@ class HierarchicalPLSA(TopicEstimator):
         Self
             The fitted estimator.
         """
-        paths = [] if y is None else [label for label in np.ravel(y) if isinstance(label, str) and "/" in label]
+        labels = () if y is None else np.asarray(y).ravel()
+        paths = [label for label in labels if isinstance(label, str) and "/" in label]
         if paths:
             raise InputError(
                 f"HierarchicalPLSA fits its tree without labels, but y has the path {str(paths[0])!r}: leave y out, or "
-                "fit a TopicClassifier to predict classes."
+                "fit TopicClassifier(separator='/') to predict paths."
             )
         tree = as_tree(self.tree, self.depth, self.branching, self.silent)
         growth = _growth(self.growth, tree)
