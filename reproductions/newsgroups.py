@@ -25,12 +25,15 @@ from sklearn.preprocessing import Normalizer
 
 from common import DATA, Finding, conclude, make_parser, parse_options, show, verdict
 from polyseme import LDA, LSA, NMF, PLSA, TopicClassifier
-from polyseme.priors import Smoothing
+from polyseme.kernels import normalize_rows
+from polyseme.priors import Dirichlet, KnownTopics, Smoothing
 from polyseme.solvers import EarlyStopping
 
 TEXTS = DATA / "text" / "news20.jsonl.gz"
 K_CLUSTERS, K_TOPICS = 20, 50
 POSTERIOR = "PLSA, folded in by the posterior"
+LABELS = 5
+"""Labels per group in the comparison of leaves and inner nodes."""
 
 
 class News(NamedTuple):
@@ -147,6 +150,66 @@ def classifiers(news: News, seeds: Sequence[int]) -> dict[str, list[float]]:
     return found
 
 
+class Hierarchies(NamedTuple):
+    """The tree of the names of groups (comp.graphics below comp) in three uses."""
+
+    gap: float
+    """Nats per token by which classes with mixtures of nodes are less likely than the frequencies of their words."""
+    topics: float
+    """Accuracy of topics for all nodes, all documents labeled."""
+    leaves: list[float]
+    """Accuracies with a few labels of leaves."""
+    inner: list[float]
+    """Accuracies with labels of inner nodes in addition, for half of the other documents."""
+
+
+def hierarchies(news: News, seeds: Sequence[int]) -> Hierarchies:
+    """Fit P(w|a) = sum_v P(v|a) P(w|v) over the nodes v above class a, topics for all nodes, and TopicClassifier."""
+    leaves, classes = np.unique(news.y, return_inverse=True)
+    parts = [tuple(leaf.split(".")) for leaf in leaves]
+    nodes = sorted({part[:depth] for part in parts for depth in range(len(part))})
+    above = np.array([[part[: len(node)] == node for node in nodes] for part in parts])
+    above = above[:, above.sum(axis=0) > 1]
+    path = [(a, *(len(leaves) + np.flatnonzero(row)).tolist()) for a, row in enumerate(above)]
+    n_topics = len(leaves) + above.shape[1]
+
+    counts = np.eye(len(leaves))[classes].T @ news.X
+    mixed = PLSA(n_topics, doc_topic_prior=KnownTopics(path), solver="em", max_iter=5000, tol=1e-6, random_state=0)
+    mixed.fit(counts)
+    frequencies = normalize_rows(counts)[counts > 0]
+    ratio = np.log(frequencies / (mixed.doc_topic_ @ mixed.components_)[counts > 0])
+    gap = float((counts[counts > 0] * ratio).sum() / counts.sum())
+
+    unigram = counts.sum(axis=0) / counts.sum()
+    topics = PLSA(  # as TopicClassifier, with topics for inner nodes in addition
+        n_topics,
+        doc_topic_prior=[KnownTopics([path[a] for a in classes]), Dirichlet(3.0)],
+        topic_word_prior=Smoothing(10.0, tuple(unigram)),
+        init=(None, normalize_rows(np.vstack([counts, above.T @ counts]) + 10 * unigram)),
+        solver="em",
+        tol=0.05,
+    ).fit(news.X)
+    weights, inner = np.split(topics.transform(news.X_test), [len(leaves)], axis=1)
+    weights = weights * (1 + (inner / (weights @ above)) @ above.T)  # a node's weight belongs to the leaves below it
+    accuracy = float((leaves[weights.argmax(axis=1)] == news.y_test).mean())
+
+    found: dict[str, list[float]] = {"leaves": [], "inner": []}
+    first = [part[0] for part in parts]
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(classes))
+        known = np.concatenate([order[classes[order] == a][:LABELS] for a in range(len(leaves))])
+        y = np.full(len(classes), -1, dtype=object)
+        y[known] = news.y[known]
+        found["leaves"].append(TopicClassifier(random_state=0).fit(news.X, y).score(news.X_test, news.y_test))
+        others = order[~np.isin(order, known)]
+        for d in others[: len(others) // 2]:
+            if first.count(first[classes[d]]) > 1:
+                y[d] = first[classes[d]]
+        model = TopicClassifier(separator=".", random_state=0).fit(news.X, y)
+        found["inner"].append(model.score(news.X_test, news.y_test))
+    return Hierarchies(gap, accuracy, **found)
+
+
 def interval(values: Sequence[float], digits: int = 2) -> str:
     """Return the mean, and the least and largest value if there are several."""
     mean = f"{np.mean(values):.{digits}f}"
@@ -202,15 +265,29 @@ def judge_held_out(found: dict[str, list[float]]) -> list[Finding]:
     ]  # fmt: skip
 
 
-def judge_classifiers(found: dict[str, list[float]]) -> list[Finding]:
+def judge_classifiers(found: dict[str, list[float]], tree: Hierarchies) -> list[Finding]:
     text = "; ".join(f"{name} {interval(values)}" for name, values in found.items())
     features, words = max(found["logistic regression, P(z|d)"]), found["logistic regression, tf-idf"][0]
     return [
         Finding(
             "Topics as features for classification (Shashanka, Gaussier and Goutte)",
-            "to be compared with standard machine learning algorithms; hierarchies for categorization",
+            "to be compared with standard machine learning algorithms",
             f"accuracy: {text}",
             verdict("50 topics lose to words", features < words),
+        ),
+        Finding(
+            "Hierarchies for categorization (Gaussier and Goutte)",
+            "hierarchical extensions are convenient for categorization, because classes are often in a tree",
+            "all labels: mixtures of the nodes above each class are the frequencies of its words, which a flat model "
+            f"has too (to {tree.gap:.1e} nats per token); accuracy with topics for all nodes {tree.topics:.2f}, for "
+            f"classes only {found['TopicClassifier'][0]:.2f}; {LABELS} labels per class: {interval(tree.leaves)}, with "
+            f"labels of inner nodes for half of the other documents {interval(tree.inner)}",
+            verdict(
+                "no gain if all leaves are known; labels of inner nodes help",
+                tree.gap < 1e-3,
+                tree.topics < found["TopicClassifier"][0] + 0.01,
+                np.mean(tree.inner) > np.mean(tree.leaves),
+            ),
         ),
         Finding(
             "Topics tied to classes (ours)",
@@ -238,7 +315,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         [(n, interval([s.accuracy for s in v]), interval([s.nmi for s in v])) for n, v in clusters.items()],
     )
     perplexities, accuracies = held_out(news, seeds), classifiers(news, seeds)
-    findings = [*judge_clusters(clusters), *judge_held_out(perplexities), *judge_classifiers(accuracies)]
+    findings = [
+        *judge_clusters(clusters),
+        *judge_held_out(perplexities),
+        *judge_classifiers(accuracies, hierarchies(news, seeds)),
+    ]
     conclude("newsgroups", findings, options)
 
 

@@ -121,7 +121,7 @@ def test_readme_has_the_same_verdicts(name):
 @pytest.mark.slow
 def test_newsgroups_on_a_sample():
     data_file("text/news20.jsonl.gz")
-    assert len(verdicts(printed("newsgroups").split("## Verdicts\n")[1])) == 6
+    assert len(verdicts(printed("newsgroups").split("## Verdicts\n")[1])) == 7
 
 
 @pytest.fixture
