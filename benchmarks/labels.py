@@ -6,11 +6,14 @@ labels, TopicClassifier also reads the unlabeled training documents; so do naive
 scikit-learn's self-training. Settings are defaults; docs/labels.md says how they were chosen. Naive Bayes is shown with
 several values of alpha; a comparison with the best one favors it.
 
-    python benchmarks/labels.py [--labels 10] [--draws 5] [--documents 18846] [--cross-validate] [--unbalanced]
+    python benchmarks/labels.py [--labels 10] [--draws 5] [--documents 18846] [--cross-validate | --unbalanced | --tree]
 
 --cross-validate compares settings on training documents only. --unbalanced compares uses of unlabeled documents where
 classes have unequal sizes, with the same number of labels for each class and with labels drawn in proportion; alphas
-are the best ones on the test documents.
+are the best ones on the test documents. The newswire is in the files r8-train-all-terms.txt and r8-test-all-terms.txt
+(lines of class, tab, text; the eight largest classes of Reuters-21578) in the folder text of POLYSEME_DATA, and is left
+out if there are none. --tree takes the names of newsgroups as paths (comp.graphics); half of the documents that have no
+label of a leaf have that of an inner node (comp) if there are several leaves below it.
 """
 
 from __future__ import annotations
@@ -57,6 +60,7 @@ LIKE_NEWSWIRE = {
     "sci.space": 0.2, "alt.atheism": 0.1,
 }  # fmt: skip
 """Groups that begin with a name, with shares similar to those of the eight largest classes of Reuters-21578."""
+NEWSWIRE = [DATA / "text" / f"r8-{part}-all-terms.txt" for part in ("train", "test")]
 NEAR = 0.01
 """Accuracy that a mean may lose to the fit without unlabeled documents."""
 
@@ -171,6 +175,15 @@ def unbalanced_news(kept: dict[str, float]) -> tuple[Any, Any, Any, Any]:
     return X, X_test, *(np.array([name for _, name in part]) for part in parts)
 
 
+def newswire() -> tuple[Any, Any, Any, Any]:
+    """Return counts and classes of the eight largest classes of Reuters-21578."""
+    parts = [[line.split("\t", 1) for line in path.read_text(encoding="utf-8").splitlines()] for path in NEWSWIRE]
+    vectorizer = CountVectorizer(min_df=3, dtype=np.float32)
+    X = vectorizer.fit_transform(text for _, text in parts[0])
+    X_test = vectorizer.transform(text for _, text in parts[1])
+    return X, X_test, *(np.array([name for name, _ in part]) for part in parts)
+
+
 def counts_with_labels(name: str, table: str, column: str) -> tuple[Any, Any, Any, Any]:
     """Return counts and classes of training and test documents, split at random."""
     header, *rows = (line.split("\t") for line in require_file(DATA / "counts" / table).read_text().splitlines())
@@ -186,7 +199,7 @@ def synthetic() -> tuple[Any, Any, Any, Any]:
     return tuple(train_test_split(drawn.counts, y, test_size=0.4, random_state=0))
 
 
-def unbalanced(draws: int) -> None:
+def unbalanced(n_labels: int, draws: int) -> None:
     """Print accuracy and macro F1 with classes of unequal sizes, and the most that unlabeled documents cost."""
     corpora: dict[str, Callable[[], tuple[Any, Any, Any, Any]]] = {
         "8 groups, the largest has half": lambda: unbalanced_news(EIGHT_GROUPS),
@@ -195,6 +208,10 @@ def unbalanced(draws: int) -> None:
         "weblogs": lambda: counts_with_labels("poliblog5k.npz", "poliblog5k.documents.tsv", "blog"),
         "synthetic": synthetic,
     }
+    if all(path.is_file() for path in NEWSWIRE):
+        corpora = {"newswire": newswire, **corpora}
+    else:
+        print(f"newswire is left out: there is no {NEWSWIRE[0]} or {NEWSWIRE[1]}")
     methods: dict[str, list[Callable[[Any, Any], Any]]] = {
         "auto": [lambda X, y: ours().fit(X, y)],
         "any": [lambda X, y: ours(unlabeled="any").fit(X, y)],
@@ -207,28 +224,85 @@ def unbalanced(draws: int) -> None:
     losses = []
     for name, load in corpora.items():
         X, X_test, y, y_test = load()
-        for n_labels in (5, 10, 30):
-            for kind in ("per class", "in proportion"):
-                found: dict[str, list[Any]] = {method: [] for method in methods}
-                chosen = []
-                for seed in range(draws):
-                    labels = (draw_labels if kind == "per class" else draw_in_proportion)(y, n_labels, seed)
-                    for method, fits in methods.items():
-                        models = [fit(X, labels) for fit in fits]
-                        if method == "auto":
-                            chosen.append(models[0].unlabeled_)
-                        predicted = [model.predict(X_test) for model in models]
-                        scores = [((p == y_test).mean(), f1_score(y_test, p, average="macro")) for p in predicted]
-                        found[method].append(max(scores))
-                means = {method: np.mean(scores, axis=0) for method, scores in found.items()}
-                losses.append(means["none"][0] - means["auto"][0])
-                cells = " | ".join(f"{accuracy:.3f} / {f1:.3f}" for accuracy, f1 in means.values())
-                print(f"| {name} | {n_labels} {kind} | {cells} | {', '.join(chosen)} |", flush=True)
+        for kind in ("per class", "in proportion"):
+            found: dict[str, list[Any]] = {method: [] for method in methods}
+            chosen = []
+            for seed in range(draws):
+                labels = (draw_labels if kind == "per class" else draw_in_proportion)(y, n_labels, seed)
+                for method, fits in methods.items():
+                    models = [fit(X, labels) for fit in fits]
+                    if method == "auto":
+                        chosen.append(models[0].unlabeled_)
+                    predicted = [model.predict(X_test) for model in models]
+                    scores = [((p == y_test).mean(), f1_score(y_test, p, average="macro")) for p in predicted]
+                    found[method].append(max(scores))
+            means = {method: np.mean(scores, axis=0) for method, scores in found.items()}
+            losses.append(means["none"][0] - means["auto"][0])
+            cells = " | ".join(f"{accuracy:.3f} / {f1:.3f}" for accuracy, f1 in means.values())
+            print(f"| {name} | {n_labels} {kind} | {cells} | {', '.join(chosen)} |", flush=True)
     report_figure(
         "accuracy that unlabeled documents cost with unequal classes, most of all rows (mean)",
         f"{100 * max(losses):.1f} points ({100 * np.mean(losses):.1f})",
         f"at most {100 * NEAR:.0f}",
     )
+
+
+def tree(corpus: Corpus, n_labels: int, draws: int) -> None:
+    """Print accuracies of leaves and of their first parts with labels of leaves, and with labels of inner nodes too."""
+    y, y_test = corpus.y, corpus.y_test
+    firsts = [first_part(leaf) for leaf in np.unique(y)]
+    methods: dict[str, Callable[[Any, Any], Any]] = {
+        "TopicClassifier, leaves only": lambda leaves, _: ours().fit(corpus.X, leaves).predict(corpus.X_test),
+        "TopicClassifier, inner nodes too": lambda _, paths: (
+            ours(separator=".").fit(corpus.X, paths).predict(corpus.X_test)
+        ),
+        "naive Bayes, leaves only": lambda leaves, _: best_bayes(corpus, leaves, None),
+        "naive Bayes by levels, inner nodes too": lambda leaves, paths: best_bayes(corpus, leaves, paths),
+    }
+    found: dict[str, list[Any]] = {method: [] for method in methods}
+    for seed in range(draws):
+        leaves = draw_labels(y, n_labels, seed)
+        others = np.random.default_rng(seed).permutation(np.flatnonzero(leaves == -1))
+        paths = leaves.copy()
+        for row in others[: len(others) // 2]:
+            if firsts.count(first_part(y[row])) > 1:
+                paths[row] = first_part(y[row])
+        for method, predict in methods.items():
+            predicted = predict(leaves, paths)
+            same_first = [first_part(path) == first_part(truth) for path, truth in zip(predicted, y_test, strict=True)]
+            found[method].append([(predicted == y_test).mean(), np.mean(same_first)])
+    print(f"\n| {n_labels} leaves per group, {draws} draws | accuracy of leaves | of first parts |\n|---|---|---|")
+    for method, scores in found.items():
+        leaf, first = np.mean(scores, axis=0)
+        print(f"| {method} | {leaf:.3f} | {first:.3f} |", flush=True)
+    gains = np.subtract(found["TopicClassifier, inner nodes too"], found["TopicClassifier, leaves only"])
+    report_figure(
+        f"accuracy with {n_labels} leaves per group, least gain by labels of inner nodes",
+        f"{100 * gains[:, 0].min():.1f} points",
+        "at least 0",
+    )
+
+
+def first_part(path: str) -> str:
+    return path.split(".")[0]
+
+
+def best_bayes(corpus: Corpus, leaves: Any, paths: Any) -> Any:
+    """Return the leaves that naive Bayes predicts, with the best alpha; with paths, below the first part it predicts.
+
+    Labels of inner nodes are missing where there is one leaf, so their shares are no prior.
+    """
+    predictions = []
+    for alpha in ALPHAS:
+        model = labeled_only(MultinomialNB(alpha=alpha), corpus.X, leaves)
+        scores = model.predict_joint_log_proba(corpus.X_test)
+        if paths is not None:
+            y = np.array([path if path == -1 else first_part(path) for path in paths], dtype=object)
+            first = labeled_only(MultinomialNB(alpha=alpha, fit_prior=False), corpus.X, y).predict(corpus.X_test)
+            below = np.array([first_part(leaf) for leaf in model.classes_]) == first[:, np.newaxis]
+            scores = np.where(below, scores, -np.inf)
+        predictions.append(model.classes_[scores.argmax(axis=1)])
+    return max(predictions, key=lambda predicted: (predicted == corpus.y_test).mean())
 
 
 def labeled_only(model: Any, X: Any, y: Any) -> Any:
@@ -262,16 +336,19 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=10)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--documents", type=int, default=18846)
-    parser.add_argument("--cross-validate", action="store_true")
-    parser.add_argument("--unbalanced", action="store_true")
+    for option in ("--cross-validate", "--unbalanced", "--tree"):
+        parser.add_argument(option, action="store_true")
     args = parser.parse_args()
     describe_machine()
     if args.unbalanced:
-        unbalanced(args.draws)
+        unbalanced(args.labels, args.draws)
         return
     corpus = Corpus(args.documents)
     if args.cross_validate:
         cross_validate(corpus, args.labels)
+        return
+    if args.tree:
+        tree(corpus, args.labels, args.draws)
         return
     all_labels(corpus)
     few_labels(corpus, args.labels, args.draws)
