@@ -35,6 +35,11 @@ from threadpoolctl import ThreadpoolController
 from polyseme import _kernels
 from polyseme.errors import InputError
 
+try:
+    _kernels.chosen_isa()
+except ValueError as error:  # POLYSEME_ISA names an instruction set that the processor lacks
+    raise InputError(f"{error}.") from None
+
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 

@@ -3,14 +3,19 @@
 import csv
 import errno
 import io
+import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
+import polars
 import pytest
 
-from cli_runner import run, write_folder
+import polyseme.text
+from cli_runner import TEXTS, run, write_folder
 from polyseme import PLSA
+from polyseme.cli.app import main
 from polyseme.cli.commands.select import parse_n_topics
 from polyseme.errors import InputError
 from polyseme.retrieval import files as index_files
@@ -90,6 +95,78 @@ def test_a_lack_of_memory_is_one_line(made, monkeypatch):
     assert done.exit_code == 1
     assert done.stderr.startswith("polyseme: Out of memory (Unable to allocate 7.45 TiB): use a smaller -k")
     assert not (made / "new").exists()
+
+
+NOT_UTF8 = os.fsdecode(b"caf\xe9")
+"""A name as Linux allows it, in which Python represents a byte by a surrogate."""
+
+
+@pytest.fixture(scope="module")
+def oddly_named(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with documents whose names, and whose run, are not valid UTF-8."""
+    place = tmp_path_factory.mktemp("odd")
+    try:
+        (place / NOT_UTF8).mkdir()
+    except OSError:
+        pytest.skip("the file system allows Unicode names only")
+    for number, text in enumerate(TEXTS[:12]):
+        (place / NOT_UTF8 / f"{NOT_UTF8}{number}.txt").write_text(text, encoding="utf-8")
+    done = run("fit", NOT_UTF8, "-k", "2", "-o", f"{NOT_UTF8}-run", "-q", cwd=place)
+    assert done.exit_code == 0, done.output
+    return place
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics", f"{NOT_UTF8}-run", "--json"),
+        ("search", f"{NOT_UTF8}-run", "iron"),
+        ("edit", f"{NOT_UTF8}-run", "--rename", f"0={NOT_UTF8}"),
+        ("transform", f"{NOT_UTF8}-run", NOT_UTF8),
+    ],
+)
+def test_a_run_with_a_name_that_is_not_utf8_is_used(oddly_named, arguments):
+    done = run(*arguments, cwd=oddly_named)
+    assert done.exit_code == 0, done.output
+    done.output.encode()  # without surrogates
+
+
+def test_a_parquet_file_with_a_name_that_is_not_utf8_is_read(oddly_named):
+    polars.DataFrame({"text": TEXTS}).write_parquet(oddly_named / "table.parquet")
+    (oddly_named / "table.parquet").rename(oddly_named / f"{NOT_UTF8}.parquet")
+    assert len(list(polyseme.text.read(oddly_named / f"{NOT_UTF8}.parquet"))) == len(TEXTS)
+
+
+@pytest.mark.parametrize("arguments", [("fit", "-"), ("transform", "run", "-"), ("edit", "run", "--names", "-")])
+def test_a_closed_standard_input_is_one_line(made, arguments, monkeypatch, capsys):
+    monkeypatch.chdir(made)
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "argv", ["polyseme", *arguments, "-q"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 1
+    assert capsys.readouterr().err.startswith("polyseme: Standard input is closed: give a file")
+
+
+@pytest.mark.parametrize("output", ["ascii", "latin-1", "closed"])
+@pytest.mark.parametrize("command", ["topics", "topics --json"])
+def test_words_that_standard_output_cannot_encode_are_printed(made, tmp_path, output, command, monkeypatch):
+    monkeypatch.chdir(made)
+    shutil.copytree("run", tmp_path / "run")
+    assert run("edit", "run", "--rename", "0=größte 東京", "-q", cwd=tmp_path).exit_code == 0
+    content = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", None if output == "closed" else io.TextIOWrapper(content, encoding=output))
+    monkeypatch.setattr(sys, "argv", ["polyseme", *command.split(), str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert not done.value.code
+    if output == "closed":
+        return
+    sys.stdout.flush()
+    if "--json" in command:
+        assert "größte 東京" in {topic["name"] for topic in json.loads(content.getvalue())}
+    else:
+        assert "größte 東京".encode(output, "backslashreplace") in content.getvalue()
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])

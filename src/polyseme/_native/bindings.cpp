@@ -330,7 +330,6 @@ void bind(nb::module_& module) {
 
 NB_MODULE(_kernels, module) {
     module.doc() = "Compiled kernels of polyseme; use them through polyseme.kernels.";
-    chosen_isa();  // raises an error at import if POLYSEME_ISA names an instruction set that the processor lacks
     module.def("best_isa", [] { return isa_name(best_isa()); });
     module.def("chosen_isa", [] { return isa_name(chosen_isa()); });
     module.def(

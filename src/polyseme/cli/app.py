@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -118,5 +119,7 @@ def polyseme(
 
 
 def main() -> None:
-    """Run the command ``polyseme``."""
+    """Run the command ``polyseme``. Characters that standard output cannot encode are printed as escapes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # None if it is closed
+        sys.stdout.reconfigure(errors="backslashreplace")
     app(prog_name="polyseme")

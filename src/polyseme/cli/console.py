@@ -75,14 +75,13 @@ class Console(rich.console.Console):
 
 def print_json(value: Any) -> None:
     r"""Print a value as JSON, with control characters as \u escapes."""
-    typer.echo(
-        UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False, indent=2))
-    )
+    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+    print_data(UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
 
 
 def print_data(text: str) -> None:
-    """Print a table for files and other programs unchanged; in a terminal, escape control characters."""
-    typer.echo(visible(text) if _is_terminal() else text, nl=False)
+    """Print a table for files and other programs unchanged, as UTF-8; in a terminal, escape control characters."""
+    typer.echo(visible(text) if _is_terminal() else text.encode(), nl=False)
 
 
 def print_error(message: str) -> None:
@@ -256,7 +255,7 @@ def _visible_text(text: Text) -> Text:
 
 
 def _is_terminal() -> bool:
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:

@@ -68,7 +68,7 @@ def write_page(model: Any, path: str | PathLike[str], text: str = "excerpt", **a
     **arguments : object
         Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
     """
-    write_atomically(path, render_page(model, text, **arguments).encode())
+    write_atomically(path, render_page(model, text, **arguments).encode("utf-8", "replace"))
 
 
 def render_page(model: Any, text: str = "excerpt", **arguments: Any) -> str:

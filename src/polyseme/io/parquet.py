@@ -59,6 +59,10 @@ def slice_of(path, columns, start, n_rows):
 
 def read(path, size, columns, rows):
     limit(2**32 + 64 * size)
+    try:
+        path.encode()
+    except UnicodeEncodeError:  # polars takes no path with bytes that are not valid UTF-8
+        path = open(path, "rb")
     if rows is None:
         frame = pl.read_parquet(path, columns=columns, glob=False)
     else:

@@ -286,9 +286,11 @@ STAGE_FIELDS = {
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file with the version of the format and the digest of its content, atomically."""
-    sealed = {**content, "format_version": FORMAT_VERSION}
+    # An argument of the command line may have bytes that are not valid UTF-8: they become question marks.
+    given = json.dumps({**content, "format_version": FORMAT_VERSION}, ensure_ascii=False).encode("utf-8", "replace")
+    sealed = json.loads(given)
     text = json.dumps({**sealed, "digest": _digest(sealed)}, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(path, text.encode("utf-8", "surrogatepass"))
+    write_atomically(path, text.encode())
 
 
 def read_sealed(path: Path, table: Mapping[str, Check], *, required: Collection[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class NearDuplicates:
         self._path = path
         try:
             self._compiled = CompiledNearDuplicates(
-                OTHER.characters(lowercase=True).table, SHINGLE_WORDS, MIN_SIMILARITY, str(path)
+                OTHER.characters(lowercase=True).table, SHINGLE_WORDS, MIN_SIMILARITY, os.fsencode(path)
             )
         except RuntimeError as error:
             raise OSError(f"{path}: {error}") from None

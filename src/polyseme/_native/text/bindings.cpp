@@ -310,10 +310,11 @@ void bind_near_duplicates(nb::module_& module) {
         .def(
             "__init__",
             [](BoundNearDuplicates* self, In<uint32_t> characters, std::size_t words, double least,
-               const std::string& path) {
+               const nb::bytes& path) {  // a file name may have bytes that are not valid in UTF-8
                 require(characters.shape(0) == kCodes, "the table of characters has the wrong size");
                 require(words > 0, "a shingle has at least one word");
-                new (self) BoundNearDuplicates{characters, NearDuplicates(characters.data(), words, least, path)};
+                new (self) BoundNearDuplicates{
+                    characters, NearDuplicates(characters.data(), words, least, std::string(path.c_str(), path.size()))};
             },
             nb::arg("characters").noconvert(), nb::arg("words"), nb::arg("least"), nb::arg("path"))
         .def("add", [](BoundNearDuplicates& self, nb::handle text) { return self.finder.add(text_of(text)); })

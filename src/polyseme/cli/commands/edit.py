@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -74,9 +73,10 @@ def edit(
 def _read_names(file: str) -> dict[int, str]:
     """Return the names in a file, or in standard input."""
     from polyseme.runs.names import parse_names
+    from polyseme.text.readers.inputs import standard_input
 
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        text = (standard_input().read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise InputError(f"--names: {file} cannot be read: {reason}.") from None

@@ -345,10 +345,17 @@ def _input_path(name: str) -> InputPath:
     except (OSError, ValueError) as error:
         raise InputError(f"{name!r} cannot be read: {_reason(error)}.") from None
     is_folder = stat.S_ISDIR(mode)
-    return InputPath(path, _printable(name), is_folder, rereadable=is_folder or stat.S_ISREG(mode))
+    return InputPath(path, printable(name), is_folder, rereadable=is_folder or stat.S_ISREG(mode))
 
 
-def _printable(name: str) -> str:
+def standard_input() -> IO[bytes]:
+    """Return the bytes of standard input. Raises InputError if the shell has closed it."""
+    if sys.stdin is None:
+        raise InputError("Standard input is closed: give a file or a folder instead of '-', or send documents to it.")
+    return sys.stdin.buffer
+
+
+def printable(name: str) -> str:
     """Replace surrogates, which stand for bytes that are not in the encoding of the file system."""
     return name.encode("utf-8", "replace").decode("utf-8")
 
@@ -383,14 +390,14 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str
         for name in sorted(names):
             if name.startswith("."):
                 continue
-            path, shown = Path(root, name), _printable(str(Path(prefix, within, name)))
+            path, shown = Path(root, name), printable(str(Path(prefix, within, name)))
             try:
                 status = path.stat()
             except OSError as error:
                 on_problem("unreadable file", shown, _reason(error))
                 continue
             if stat.S_ISREG(status.st_mode):
-                label = _printable(within.parts[0]) if within.parts else None
+                label = printable(within.parts[0]) if within.parts else None
                 yield File(path, shown, label, status.st_size)
             else:
                 on_problem("unreadable file", shown, "it is not a regular file")
@@ -424,7 +431,7 @@ class Input:
     def opened(self) -> Iterator[IO[bytes]]:
         """Open the file without decompressing it."""
         if self.file.path is None:
-            yield sys.stdin.buffer
+            yield standard_input()
             return
         with self.file.path.open("rb") as stream:
             yield stream

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.decoding import Bomb, check_expansion
-from polyseme.text.readers.inputs import ColumnNames, Document, Input
+from polyseme.text.readers.inputs import ColumnNames, Document, Input, printable
 
 _SEPARATORS = ",;\t|"
 _MAX_FIELD = 2**31 - 1
@@ -391,8 +391,9 @@ def _length(document: Document) -> int:
 
 
 def _scannable(source: Input, stream: Any) -> Any:
-    """Return the path of a file on disk, which polars can map, or the stream of one in memory."""
-    return stream if isinstance(stream, io.BytesIO) else source.file.path
+    """Return the path of a file on disk, which polars can map if it is valid Unicode, or the stream."""
+    path = str(source.file.path)
+    return stream if isinstance(stream, io.BytesIO) or path != printable(path) else path
 
 
 def _first_line(error: BaseException) -> str:
