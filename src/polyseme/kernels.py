@@ -162,9 +162,11 @@ class SparseCounts:
     def reduce_rows(self, function: np.ufunc, values: Array, dtype: npt.DTypeLike) -> Array:
         """Return a reduction over each document of `values`, one number per non-zero; zero for an empty document."""
         reduced = np.zeros(self.n_docs, dtype)
-        filled = np.flatnonzero(np.diff(self.indptr))
-        if filled.size:
-            reduced[filled] = function.reduceat(values, self.indptr[filled], dtype=dtype)
+        for rows, block in self.blocks(NUMBERS_AT_ONCE):  # reduceat converts all its values to `dtype` first
+            filled = np.flatnonzero(np.diff(block.indptr))
+            if filled.size:
+                part = values[self.indptr[rows.start] : self.indptr[rows.stop]]
+                reduced[rows][filled] = function.reduceat(part, block.indptr[filled], dtype=dtype)
         return reduced
 
     def blocks(self, n_nonzeros: int) -> Iterator[tuple[slice, SparseCounts]]:

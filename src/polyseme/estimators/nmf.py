@@ -33,7 +33,7 @@ from polyseme.estimators.base import (
     training_corpus,
 )
 from polyseme.estimators.plsa import PLSA
-from polyseme.kernels import Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
+from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.updates import LossSums
@@ -434,14 +434,18 @@ def divergence(shard: Shard, doc_topic: Array, H: Array) -> Divergence:
         return Divergence(totals, weighted_loss(KULLBACK_LEIBLER, shard, _scaled(doc_topic, totals), H))
     totals = _known_totals(counts, H)
     weights = np.ones(counts.n_docs) if shard.weights is None else shard.weights
-    products = counts.products(padded(doc_topic, H.dtype), padded(H.T, H.dtype), n_threads=shard.n_threads)
-    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
-    x, v, products = counts.values.astype(np.float64), weights[rows], products * totals[rows]
-    positive = v > 0
-    x, v, products = x[positive], v[positive], products[positive]
-    with np.errstate(divide="ignore"):  # infinite if no topic has the word, such as a held-out word
-        logs = np.log(x / products)
-    value = inner(v * x, logs - 1) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))
+    words, terms, end = padded(H.T, H.dtype), np.empty(counts.values.size), 0
+    for rows, block in counts.blocks(NUMBERS_AT_ONCE):
+        products = block.products(padded(doc_topic[rows], H.dtype), words, n_threads=shard.n_threads)
+        lengths = np.diff(block.indptr)
+        v = np.repeat(weights[rows], lengths)
+        positive = v > 0
+        x, v = block.values[positive].astype(np.float64), v[positive]
+        products = (products * np.repeat(totals[rows], lengths))[positive]
+        start, end = end, end + x.size
+        with np.errstate(divide="ignore"):  # infinite if no topic has the word, such as a held-out word
+            terms[start:end] = v * x * (np.log(x / products) - 1)
+    value = float(terms[:end].sum()) + inner(weighted_sum(weights * totals, doc_topic), H.sum(axis=1))
     return Divergence(totals, value)
 
 

@@ -17,6 +17,7 @@ D. M. Blei, A. Y. Ng and M. I. Jordan. Latent Dirichlet allocation. Journal of M
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -250,8 +251,7 @@ def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> 
 
 def plsa_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return the last theta and phi of `plsa_path`."""
-    *_, factors = plsa_path(corpus, n_topics, rng)
-    return factors
+    return deque(plsa_path(corpus, n_topics, rng), maxlen=1).pop()  # without the memory of all of them
 
 
 def uniform_expected(n_topics: int, shard: Shard) -> Array:
