@@ -26,6 +26,30 @@ def test_pdf(tmp_path):
     assert "damaged.pdf: pypdf cannot read it" in str(reader.problems)
 
 
+def test_the_search_for_the_root_of_a_damaged_pdf_is_limited(tmp_path, monkeypatch):
+    """A tiny file that claims to have a million objects took ten seconds."""
+    pypdf = pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
+    monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
+    get_object, numbers = pypdf.PdfReader.get_object, []
+
+    def counted(self, number):
+        numbers.append(number)
+        return get_object(self, number)
+
+    monkeypatch.setattr(pypdf.PdfReader, "get_object", counted)
+    damaged = (
+        pdf("words").replace(b"/Size 7 /Root 1 0 R", b"/Size 1000000 /Root 9 0 R").replace(b"/Catalog", b"/Catalug")
+    )
+    (tmp_path / "damaged.pdf").write_bytes(damaged)
+    (tmp_path / "good.txt").write_text("good", encoding="utf-8")
+    reader = read(tmp_path)
+    assert [document.text for document in reader] == ["good"]
+    (problem,) = reader.problems
+    assert problem.kind == "damaged file"
+    assert problem.what.startswith("pypdf cannot read it")
+    assert len(numbers) < 2000
+
+
 def test_a_pdf_that_is_locked_or_too_long_is_refused(tmp_path):
     pypdf = pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
     (tmp_path / "a.pdf").write_bytes(pdf("Words of a page"))

@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 from xml.parsers import expat
 
 from polyseme.errors import MissingExtraError
@@ -36,6 +36,8 @@ _COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Methods that Word files use. Python decompresses other methods without a limit on the memory."""
 _MAX_TOKEN = 2**24
 """Largest size of a tag in bytes; attributes in old Word files can contain pictures."""
+_MOST_OBJECTS, _SEARCHED_BYTES = 1000, 2**30
+"""Limits on the search for the root of a damaged PDF file: its objects, and their number times the size of the file."""
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 
 
@@ -52,6 +54,7 @@ def read_pdf(source: Input) -> Iterator[Document]:
         try:
             with _silenced("pypdf"):
                 reader = pypdf.PdfReader(stream)
+                _limit_objects(reader, stream.seek(0, os.SEEK_END))
                 if reader.is_encrypted and not reader.decrypt(""):
                     source.problem("refused file", "it is locked by a password")
                     return
@@ -64,6 +67,19 @@ def read_pdf(source: Input) -> Iterator[Document]:
             source.problem("damaged file", f"pypdf cannot read it ({type(error).__name__}: {error})")
             return
     yield from _document(source, text, title)
+
+
+def _limit_objects(reader: Any, size: int) -> None:
+    """Limit the number of objects that a PDF file of this size claims to have.
+
+    If a file has no valid root, pypdf searches the whole file for each of them, for example ten thousand times.
+    """
+    from pypdf.generic import NameObject, NumberObject
+
+    most = min(_MOST_OBJECTS, _SEARCHED_BYTES // max(1, size))
+    claimed = reader.trailer.get("/Size")
+    if isinstance(claimed, int) and claimed > most:
+        reader.trailer[NameObject("/Size")] = NumberObject(most)
 
 
 def read_docx(source: Input) -> Iterator[Document]:
