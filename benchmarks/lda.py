@@ -114,7 +114,8 @@ def fit_polyseme(
     rng = np.random.default_rng(0)
     used = 0.0
     if start is None:
-        for theta, phi in plsa_path(corpus, K, rng):  # noqa: B007, the last theta is used below
+        for plsa in plsa_path(corpus, K, rng):
+            theta, phi = plsa.theta, plsa.phi
             used += time.perf_counter() - started
             yield Point(used, first_lambda(phi, priors, corpus.tokens)[:, :K].T)
             started = time.perf_counter()

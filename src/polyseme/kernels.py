@@ -687,8 +687,9 @@ def times_ratio(factor: Array, numerators: Array, denominators: Array, root: boo
     An entry becomes zero if its denominator is zero, or if products with it would be denormal.
     """
     out = aligned_empty(factor.shape, factor.dtype)
-    sums = (np.ascontiguousarray(terms, dtype=np.float64) for terms in (numerators, denominators))
-    _kernels.multiplied(np.ascontiguousarray(factor), *sums, root, out, n_threads=n_threads)
+    for rows in row_blocks(*factor.shape):
+        sums = (np.ascontiguousarray(terms[rows], dtype=np.float64) for terms in (numerators, denominators))
+        _kernels.multiplied(np.ascontiguousarray(factor[rows]), *sums, root, out[rows], n_threads=n_threads)
     return out
 
 

@@ -13,7 +13,9 @@ import scipy.sparse as sp
 import oracles
 from estimator_cases import X_WITH_GAPS, X, same_fit
 from estimator_cases import fitted_plsa as fitted
-from polyseme import PLSA, MissingExtraError
+from polyseme import LDA, NMF, PLSA, MissingExtraError, kernels
+from polyseme.core import dirichlet
+from polyseme.estimators import nmf
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -238,12 +240,23 @@ def test_a_fit_in_a_worker_process_prints_lines(monkeypatch):
     assert "PLSA 5/5: log-likelihood" in written.getvalue()
 
 
-@pytest.mark.parametrize("solver", ["em", "auto"])
-def test_the_memory_of_a_fit_is_that_of_the_counts_and_the_factors(solver):
+@pytest.mark.parametrize(
+    "model",
+    [
+        PLSA(16, solver="em", max_iter=2, random_state=0),
+        PLSA(16, max_iter=2, random_state=0),
+        NMF(16, max_iter=2, random_state=0),
+        LDA(16, max_iter=2, random_state=0),
+        LDA(16, solver="online", max_iter=1, random_state=0),
+    ],
+    ids=["em", "auto", "nmf", "lda", "online"],
+)
+def test_the_memory_of_a_fit_is_that_of_the_counts_and_the_factors(model, monkeypatch):
     """The limit holds for the fit and for everything that is computed after it, such as the words shown."""
     X = sp.random_array((6000, 3000), density=0.03, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     X.data[:] = np.ceil(5 * X.data)
-    model = PLSA(16, solver=solver, max_iter=2, random_state=0)
+    for module in (dirichlet, kernels, nmf):  # blocks that are small compared with the counts
+        monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 1 << 15)
     model.fit(X[:50])
     tracemalloc.start()
     try:

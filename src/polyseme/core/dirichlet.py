@@ -47,7 +47,16 @@ from polyseme.core.fold_in import select_known_words
 from polyseme.core.model import Background, Model
 from polyseme.core.shard import sample_documents, sparse_counts, split_tokens
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats, SparseCounts, aligned_empty, check_operands, check_topics, padded
+from polyseme.kernels import (
+    NUMBERS_AT_ONCE,
+    Array,
+    Floats,
+    SparseCounts,
+    aligned_empty,
+    check_operands,
+    check_topics,
+    padded,
+)
 
 GIVEN, SYMMETRIC, ASYMMETRIC = "given", "symmetric", "asymmetric"
 """Kinds of `Concentration`."""
@@ -259,9 +268,9 @@ class DirichletPosterior:
             n_threads=n_threads,
         )  # fmt: skip
         logs = counts.logs(docs.operand, words.operand, n_threads=n_threads)
-        scales = np.add.reduceat(np.append(counts.values * words.scales[counts.indices], 0.0), counts.indptr[:-1]) * (
-            np.diff(counts.indptr) > 0
-        )
+        scales = np.empty(counts.n_docs)
+        for rows, block in counts.blocks(NUMBERS_AT_ONCE):
+            scales[rows] = block.sums_by_row(block.values * words.scales[block.indices])
         gamma = expected[:, :K] + self.alpha.astype(counts.dtype)
         return DocumentWeights(
             dirichlet_means(gamma),

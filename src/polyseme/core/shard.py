@@ -178,7 +178,10 @@ def as_counts(X: Any, dtype: np.dtype[Any]) -> Counts:
 
 def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
     """Yield X as CSR counts: all rows at once if X is sparse, blocks of rows if it is dense."""
-    step = X.shape[0] if sp.issparse(X) else max(1, _DENSE_NUMBERS_AT_ONCE // X.shape[1])
+    if sp.issparse(X):
+        yield sparse_counts(X, dtype)
+        return
+    step = max(1, _DENSE_NUMBERS_AT_ONCE // X.shape[1])
     for start in range(0, X.shape[0], step):
         yield sparse_counts(X[start : start + step], dtype)
 

@@ -207,15 +207,14 @@ class Ascent(Iterative, Generic[P]):
         if self._extrapolate is not None:
             assert self._last_step is not None
             point = self._extrapolate(self._momentum.extrapolation, step, self._last_step)
-        if self._extrapolate is None and not self._compare:
+            self._last_step = step  # frees the one before: if the point is rejected, a plain step follows
+        elif not self._compare:
             self._current = self._current._replace(point=step)  # frees the old point
         tried = self._evaluate(point)
         plain = self._momentum.plain
         if tried.report.objective >= self.report.objective or (plain and not self._compare):
             self._momentum.succeeded()
             self._accept(tried)
-            if self._extrapolate is not None:
-                self._last_step = step
         elif plain:
             self.exhausted = True
         else:

@@ -25,7 +25,7 @@ import numpy as np
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, times_ratio, weighted_sum
+from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, row_blocks, times_ratio, weighted_sum
 from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, end_of_preliminary_fit
 from polyseme.solvers.initialize import named_start
@@ -83,7 +83,7 @@ class Unnormalized(NamedTuple):
         """Return P(z|d) = docs_dk sum_w words_wk / s_d; zeros for a document without words."""
         theta = self.docs * column_sums(self.words).astype(self.docs.dtype)
         sums = theta.sum(axis=1, dtype=np.float64, keepdims=True)
-        return np.divide(theta, sums, out=np.zeros_like(theta), where=sums > 0, casting="same_kind")
+        return np.divide(theta, sums, out=theta, where=sums > 0, casting="same_kind")
 
     @property
     def phi(self) -> Array:
@@ -130,9 +130,13 @@ def duality_gap(sums: Array, u: Floats, factor: Array, totals: Floats) -> Floats
 
     u has K numbers, or K numbers for each row of `factor`.
     """
-    steepest = np.divide(sums, u, out=np.zeros(sums.shape), where=u > 0).max(axis=1)
-    logs = np.log(steepest, out=np.zeros_like(steepest), where=steepest > 0)
-    return np.asarray(totals * logs - totals + np.einsum("ik,k->i" if u.ndim == 1 else "ik,ik->i", factor, u))
+    gaps = np.empty(len(sums))
+    for rows in row_blocks(*sums.shape):
+        divisors = np.broadcast_to(u, sums.shape)[rows]
+        steepest = np.divide(sums[rows], divisors, out=np.zeros(divisors.shape), where=divisors > 0).max(axis=1)
+        logs = np.log(steepest, out=np.zeros_like(steepest), where=steepest > 0)
+        gaps[rows] = totals[rows] * logs - totals[rows] + np.einsum("ik,ik->i", factor[rows], divisors)
+    return gaps
 
 
 def fitted_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -180,11 +184,12 @@ class SCDRun(SolverRun):
         if self._multiplicative > 0:
             self._multiply()
             return
-        trial = self._try()
-        if trial.log_likelihood > self.report.log_likelihood:
-            self._accept(trial.point)
+        point, value, gain = self._try()
+        if value > self.report.log_likelihood:
+            self._accept(point)
+            del point  # as large as the factors
             self._momentum.succeeded()
-            self.report = Report(trial.log_likelihood, trial.log_likelihood, self._residual(trial.gain))
+            self.report = Report(value, value, self._residual(gain))
         elif self._momentum.plain:  # only rounding can make a plain step decrease the likelihood
             self.exhausted = True
             self.report = self.report._replace(residual=self._gain())
@@ -227,6 +232,7 @@ class SCDRun(SolverRun):
         row_sums, u = corpus.row_sums(docs, words), column_sums(words)
         gain = corpus.total_log(duality_gap(row_sums, u, docs, corpus.totals))
         docs = times_ratio(docs, row_sums, np.broadcast_to(u, docs.shape), False, n_threads=corpus.n_threads)
+        del row_sums  # as large as a factor
         word_sums, mass = corpus.word_sums(docs, words), column_sums(docs, corpus.weights)
         gain += float(duality_gap(word_sums, mass, words, corpus.word_totals).sum())
         words = times_ratio(words, word_sums, np.broadcast_to(mass, words.shape), False, n_threads=corpus.n_threads)

@@ -17,7 +17,6 @@ D. M. Blei, A. Y. Ng and M. I. Jordan. Latent Dirichlet allocation. Journal of M
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -41,7 +40,7 @@ from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, inner, padded_width
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation, points_snapshot, stored_point
-from polyseme.solvers.base import FitProblem, Iterative, Snapshot
+from polyseme.solvers.base import FitProblem, Iterative, Snapshot, SolverRun
 from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import named_start
 
@@ -233,25 +232,26 @@ def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats
     return np.asarray(noise / noise.sum(axis=0))
 
 
-def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
-    """Yield theta and phi (padded) after each of a few iterations of PLSA from a random start.
+def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Iterator[SolverRun]:
+    """Yield a fit of PLSA at its random start and after each of a few iterations.
 
     Variational Bayes removes topics from documents early, because exp(psi(alpha)) is tiny, and they hardly come back.
     Maximum likelihood does not have this problem. `benchmarks/lda.py --variants` measures the difference.
     """
     model = Model(n_topics)
     run = SCD().begin(FitProblem(model, corpus), *named_start("random", corpus, model, rng))
-    yield run.theta, run.phi
+    yield run
     for _ in range(_START_ITERATIONS):
         if run.exhausted:
             break
         run.advance()
-        yield run.theta, run.phi
+        yield run
 
 
 def plsa_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return the last theta and phi of `plsa_path`."""
-    return deque(plsa_path(corpus, n_topics, rng), maxlen=1).pop()  # without the memory of all of them
+    """Return theta and phi (padded) at the end of `plsa_path`."""
+    *_, run = plsa_path(corpus, n_topics, rng)
+    return run.theta, run.phi
 
 
 def uniform_expected(n_topics: int, shard: Shard) -> Array:
@@ -321,7 +321,9 @@ class DirichletStep:
         expected, alpha, words = rows if rows.flags.writeable else rows.copy(), prepared.alpha, prepared.words
         docs = self._improved(shard, words, alpha, expected, self.settings.doc_steps, self.settings.doc_tol)
         if self.refresh:
-            docs = self._restarted(shard, words, alpha, expected, docs)
+            bounds = _document_bounds(shard, words, docs)
+            del docs  # as large as `expected`
+            docs = self._restarted(shard, words, alpha, expected, bounds)
         swept = shard.sweep(docs.operand, words.operand, memory=memory)
         bound = shard.total_log(swept.logs + docs.terms)
         next_expected = np.multiply(docs.operand, swept.row_sums, out=swept.row_sums)
@@ -361,13 +363,14 @@ class DirichletStep:
         )  # fmt: skip
 
     def _restarted(
-        self, shard: Shard, words: TopicPosteriors, alpha: Floats, expected: Array, docs: DocumentPosteriors
+        self, shard: Shard, words: TopicPosteriors, alpha: Floats, expected: Array, bounds: Floats
     ) -> DocumentPosteriors:
-        """Start the documents from uniform weights, and use the result (in `expected`) where it is better."""
+        """Start the documents from uniform weights, and use the result (in `expected`) where it exceeds the bounds."""
         restarted = uniform_counts(shard.totals, alpha.size, expected.dtype)
         others = self._improved(shard, words, alpha, restarted, _RESTART_STEPS, _RESTART_TOLERANCE)
-        better = _document_bounds(shard, words, others) > _document_bounds(shard, words, docs)
-        expected[better] = restarted[better]
+        better = _document_bounds(shard, words, others) > bounds
+        np.copyto(expected, restarted, where=better[:, np.newaxis])
+        del restarted, others
         return self._improved(shard, words, alpha, expected, 0, 0.0)
 
 
