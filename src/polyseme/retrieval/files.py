@@ -88,7 +88,10 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
     arrays |= _matrix_arrays("counts", scoring.counts)
     arrays |= {f"postings.{name}": getattr(terms.postings, name) for name in ("indptr", "documents", "impacts")}
     arrays["postings.counts"] = _compact(terms.postings.counts[:])
-    arrays |= string_arrays("vocabulary", list(parts.vocabulary), find=True)
+    words = parts.vocabulary
+    arrays |= (
+        words.arrays("vocabulary") if isinstance(words, StringTable) else string_arrays("vocabulary", words, find=True)
+    )
     arrays |= string_arrays("ids", list(parts.ids), find=True)
     arrays |= string_arrays("titles", list(parts.titles)) | string_arrays("excerpts", list(parts.excerpts))
     header: dict[str, Any] = {

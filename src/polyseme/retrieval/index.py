@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from polyseme.errors import InputError
+from polyseme.io.arrays import StringTable
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.files import IndexParts, read_index, write_index
 from polyseme.retrieval.postings import Postings, Ranking
@@ -163,7 +164,7 @@ class SearchIndex:
         SearchIndex
             The index.
         """
-        names = [str(word) for word in vocabulary]
+        names = vocabulary if isinstance(vocabulary, StringTable) else [str(word) for word in vocabulary]
         index = cls.__new__(cls)
         postings, totals = Postings.of(parts, len(names), allocate)
         counts = SparseRows.of_parts(parts, len(totals), len(names), allocate)
@@ -172,7 +173,7 @@ class SearchIndex:
         return index
 
     def _begin(
-        self, scoring: Scoring, names: list[str], ids: Any, titles: Any, excerpts: Any, texts: Any, vectorizer: Any
+        self, scoring: Scoring, names: Sequence[str], ids: Any, titles: Any, excerpts: Any, texts: Any, vectorizer: Any
     ) -> None:
         """Set the attributes of a new index."""
         n_docs = scoring.terms.postings.n_docs
@@ -187,7 +188,7 @@ class SearchIndex:
         rows = {name: row for row, name in enumerate(strings["ids"])}
         if len(rows) != n_docs:
             raise InputError("ids must differ from each other.")
-        columns = {word: column for column, word in enumerate(names)}
+        columns = names if isinstance(names, StringTable) else {word: column for column, word in enumerate(names)}
         self._fill(IndexParts(scoring, names, **strings, rules=None), rows, columns, vectorizer)
         self.texts = texts
 

@@ -197,7 +197,7 @@ class _RunCounter:
     def transform(self, texts: Iterable[str]) -> Any:
         return self._run.without_banned(self._run.vectorizer.transform(texts))
 
-    def get_feature_names_out(self) -> list[str]:
+    def get_feature_names_out(self) -> Sequence[str]:
         return self._run.vocabulary
 
 

@@ -167,7 +167,7 @@ class Run:
         return read_vectorizer(self.files.path(VECTORIZER_FILE), trust_pattern=self.trust_pattern)
 
     @cached_property
-    def vocabulary(self) -> list[str]:
+    def vocabulary(self) -> Sequence[str]:
         """The word of each column."""
         return [str(word) for word in self.vectorizer.get_feature_names_out()]
 

@@ -164,7 +164,7 @@ def search_run(
             index = _new_index(run, scratch, report)
             _add_models(index, method, report)
             _store(index, folder, identity, report)
-            documents = _stored_documents(folder, identity, report, trust_pattern=trust_pattern)
+            documents = _stored_documents(folder, identity, report, lambda: run)
             try:
                 results = answer(index, documents)
             except ModelFileError:  # the index is new, so the copy of the texts is damaged
@@ -323,12 +323,12 @@ def _new_documents(run: Run, identity: str, report: Reporter, earlier: EarlierTe
     return documents
 
 
-def _stored_documents(folder: Path, identity: str, report: Reporter, *, trust_pattern: bool) -> SearchDocuments:
+def _stored_documents(folder: Path, identity: str, report: Reporter, run: Callable[[], Run]) -> SearchDocuments:
     """Return the copy that an earlier search stored, or a new one if it is missing, damaged or out of date."""
     try:
         return SearchDocuments.load(folder / DOCUMENTS_FILE, identity)
     except (OSError, ValueError, ModelFileError):
-        return _new_documents(_open(folder, trust_pattern), identity, report)
+        return _new_documents(run(), identity, report)
 
 
 def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
@@ -340,19 +340,20 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
     from polyseme.retrieval.queries import in_files, in_memory
     from polyseme.runs.documents import document_names, unique_ids
 
-    vocabulary = run.vocabulary
+    vectorizer: Any
+    try:
+        vectorizer = _word_rules(run.files, trust_pattern=run.trust_pattern)
+        run.vocabulary = vectorizer.columns  # before the run reads its vectorizer, whose dict of words is large
+    except UnsupportedError:
+        vectorizer = run.vectorizer
     rows = list(run.table.values("id", "source", "title", "excerpt"))
     ids, sources, titles, excerpts = zip(*rows, strict=True) if rows else ((), (), (), ())
     if len(ids) != run.n_documents:
         raise run.damaged("documents are missing")
     fitted, doc_topic = run.fitted, run.doc_topic
-    try:
-        vectorizer: Any = _word_rules(run.files, trust_pattern=run.trust_pattern)
-    except UnsupportedError:
-        vectorizer = run.vectorizer
     with report.stage("Building the search index, once for this run"):  # after all checks of the run
         index = SearchIndex.of_parts(
-            run.shards, vocabulary, ids=unique_ids(list(ids), list(sources)), titles=document_names(titles, ids),
+            run.shards, run.vocabulary, ids=unique_ids(list(ids), list(sources)), titles=document_names(titles, ids),
             excerpts=[text or "" for text in excerpts], vectorizer=vectorizer,
             allocate=in_memory if run.fits_in_memory else in_files(scratch),
         )  # fmt: skip
@@ -390,7 +391,7 @@ def _stored_answer(
         if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)
             _store(index, folder, about["digest"], report)
-        return answer(index, _stored_documents(folder, about["digest"], report, trust_pattern=trust_pattern))
+        return answer(index, _stored_documents(folder, about["digest"], report, lambda: _open(folder, trust_pattern)))
     except UnsupportedError:  # the vectorizer needs scikit-learn
         return None
     except InputError:

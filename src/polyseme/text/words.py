@@ -329,6 +329,8 @@ def from_dict(vectorizer_class: Any, data: dict[str, Any], *, trust_pattern: boo
 def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> WordRules:
     """Return the rules of the vectorizer that `to_dict` described, for counts in one thread and without scikit-learn.
 
+    The columns are a StringTable, because a vocabulary can have millions of words.
+
     Raises ModelFileError as `from_dict` does, and UnsupportedError for n-grams of length zero, which only scikit-learn
     counts.
     """
@@ -344,7 +346,8 @@ def read_word_rules(data: dict[str, Any], *, trust_pattern: bool = False) -> Wor
     joined = parameters["phrases"] is not False
     name = data["language"] if joined or parameters["language"] is not None else None
     return settings_rules(
-        settings, _columns(data), None if name is None else get_language(name), ngram_range=ngram_range,
+        settings, StringTable.of(data["vocabulary"]), None if name is None else get_language(name),
+        ngram_range=ngram_range,
         stem=parameters["stem"], forms=data.get("forms", {}), shown=data.get("shown", {}), phrases=_phrases(data),
         ordered=joined or (name is not None and ngram_range != (1, 1)),
         binary=parameters["binary"], dtype=parameters["dtype"],
