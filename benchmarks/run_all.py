@@ -76,7 +76,9 @@ BENCHMARKS = {
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "junk": Benchmark("Topics that do not describe a subject", "--corpora italian", ""),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
-    "fit_memory": Benchmark("Memory of a fit", "--documents 20000 --topics 20 --max-iter 2", ""),
+    "fit_memory": Benchmark(
+        "Memory of a fit", "--documents 20000 --topics 20 --max-iter 2 --rows 20000 --words 5000 --vocabulary 50000", ""
+    ),
     "search": Benchmark("Search queries", "--queries 100", ""),
     "search-large": Benchmark(
         "Search queries, 200,000 documents", "--documents 40000 --no-lsi", "--documents 200000", "search"
