@@ -194,7 +194,7 @@ def test_equal_weights_change_nothing(name):
 @DTYPES
 @pytest.mark.parametrize("layout", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
 def test_threads_do_not_change_a_bit(name, dtype, layout, monkeypatch):
-    monkeypatch.setattr("polyseme.kernels.NUMBERS_AT_ONCE", 20_000)
+    monkeypatch.setattr("polyseme.kernels.counts.NUMBERS_AT_ONCE", 20_000)
     data = oracles.random_counts(11, 700, 300, 0.03)
     start = oracles.random_factors(12, *data.shape, 5)
     weights = np.random.default_rng(13).uniform(0.5, 2, len(data))

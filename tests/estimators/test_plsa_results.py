@@ -13,9 +13,10 @@ import scipy.sparse as sp
 import oracles
 from estimator_cases import X_WITH_GAPS, X, same_fit
 from estimator_cases import fitted_plsa as fitted
-from polyseme import LDA, NMF, PLSA, MissingExtraError, kernels
+from polyseme import LDA, NMF, PLSA, MissingExtraError
 from polyseme.core import dirichlet
 from polyseme.estimators import nmf
+from polyseme.kernels import counts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -255,7 +256,7 @@ def test_the_memory_of_a_fit_is_that_of_the_counts_and_the_factors(model, monkey
     """The limit holds for the fit and for everything that is computed after it, such as the words shown."""
     X = sp.random_array((6000, 3000), density=0.03, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     X.data[:] = np.ceil(5 * X.data)
-    for module in (dirichlet, kernels, nmf):  # blocks that are small compared with the counts
+    for module in (counts, dirichlet, nmf):  # blocks that are small compared with the counts
         monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 1 << 15)
     model.fit(X[:50])
     tracemalloc.start()

@@ -28,7 +28,7 @@ using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Raises ValueError in Python. Every binding checks the shapes of its arrays. Checks that have to read every number
 // (that indices are in range and that indptr does not decrease) run once, when counts are created or read
-// (kernels.py).
+// (kernels/checks.py).
 inline void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }

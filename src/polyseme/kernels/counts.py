@@ -17,42 +17,34 @@ compute blocks of rows, because its sums depend on the number of threads.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from math import prod
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from polyseme import _kernels
 from polyseme.errors import InputError
+from polyseme.kernels.factors import (
+    _WIDTH_STEP,
+    NUMBERS_AT_ONCE,
+    Array,
+    Floats,
+    aligned_empty,
+    row_blocks,
+    sum_in_order,
+    weighted_sum,
+    with_weights,
+)
+from polyseme.kernels.threads import map_in_threads
 
-try:
-    _kernels.chosen_isa()
-except ValueError as error:  # POLYSEME_ISA names an instruction set that the processor lacks
-    raise InputError(f"{error}.") from None
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-
-NUMBERS_AT_ONCE = 1 << 20
-"""Number of counts that are processed at a time where an intermediate array is needed."""
 FOLD_IN_TOLERANCE = 1e-4
 """A document stops when other weights can gain at most this many nats per token. The true gap is far smaller."""
+
 FOLD_IN_STEPS = 1000
 """Maximum number of steps of a document."""
-_WIDTH_STEP = 16
-_CACHE_LINE = 64
-_TILE_BYTES = 128
-"""Bytes of a tile of columns (kTileBytes in row_table.hpp)."""
+
 _PASS_TOLERANCE = 1e-3
 """Coordinate ascent on a row stops when a pass moves less than this share of its total."""
 
@@ -586,223 +578,6 @@ class DenseCounts:
                 word_sums += block_sums
 
 
-def row_blocks(n_rows: int, n_columns: int, numbers: int = NUMBERS_AT_ONCE, least: int = 1) -> list[slice]:
-    """Return blocks of rows with about `numbers` entries, but at least `least` rows. They depend on the shape only."""
-    step = max(least, numbers // max(1, n_columns))
-    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
-
-
-def with_weights(rows: Array, weights: Floats | None, block: slice) -> Array:
-    """Return rows of a factor times the weights of their documents."""
-    return rows if weights is None else rows * weights[block, np.newaxis].astype(rows.dtype)
-
-
-def sum_in_order(parts: Iterable[Array], shape: tuple[int, ...], memory: Floats | None = None) -> Floats:
-    """Return the sum of arrays in float64, in their order, in `memory` if given."""
-    total = aligned_empty(shape, np.float64) if memory is None else memory
-    total.fill(0)
-    for part in parts:
-        total += part
-    return total
-
-
-def gram(factor: Array, weights: Floats | None = None, *, n_threads: int = 1) -> Floats:
-    """Return sum_i weights_i f_i f_i' over the rows of a padded factor, in float64 (width x width)."""
-    total = np.empty((factor.shape[1], factor.shape[1]))
-    by_row = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-    _kernels.gram(np.ascontiguousarray(factor), by_row, total, n_threads=n_threads)
-    return total
-
-
-def entropic_rows(counts: Floats, factor: Floats, beta: float) -> Floats:
-    """Return the distributions f of each row that maximize sum counts log f + beta sum f log f (entropic.hpp).
-
-    Each row of counts has a positive sum. For beta > 0 they are the best local maxima that were found, no worse than
-    `factor`.
-    """
-    counts, factor = np.ascontiguousarray(counts), np.ascontiguousarray(factor, dtype=np.float64)
-    out = np.empty_like(counts)
-    _kernels.entropic_rows(counts, factor, out, beta=beta, n_threads=1)
-    return out
-
-
-def least_squares_rows(
-    factor: Array, products: Floats, gram: Floats, n_topics: int, *, passes: int, enough: float, n_threads: int
-) -> Array:
-    """Return the rows f >= 0 that minimize f'Gf / 2 - p'f, by coordinate descent from `factor` (squares.hpp).
-
-    A row stops after `passes` updates of every entry, or when an update of all gains at most the share `enough`.
-    """
-    new = aligned_copy(factor)
-    _kernels.descend(
-        products, np.ascontiguousarray(gram, dtype=factor.dtype), new,
-        topics=n_topics, passes=passes, enough=enough, n_threads=n_threads,
-    )  # fmt: skip
-    return new
-
-
-class ReciprocalSums:
-    """Sums of the Itakura-Saito loss over dense rows, compiled (reciprocal.hpp).
-
-    x : rows of positive data, of which two copies are kept. floors : smallest q of each row.
-    """
-
-    def __init__(self, x: Array, floors: Array) -> None:
-        self._by_row, self._by_column = _with_whole_tiles(x), _with_whole_tiles(x.T)
-        self._floors = np.ascontiguousarray(floors, dtype=x.dtype)
-
-    def docs(self, A: Array, B: Array, n_topics: int, *, n_threads: int) -> tuple[Floats, Floats, Floats]:
-        """Return the loss of each row, and sums over the columns of x / q^2 B and of 1 / q B (rows x width).
-
-        A (rows x width) and B (columns x width) are padded operands with `n_topics` columns in use, and q = A B'.
-        """
-        losses, numerators, denominators = np.empty(len(A)), np.empty(A.shape), np.empty(A.shape)
-        _kernels.reciprocal_sums(
-            self._by_column, B, B, np.ascontiguousarray(A), None, self._floors, numerators, denominators, losses,
-            topics=n_topics, n_threads=n_threads,
-        )  # fmt: skip
-        return losses, numerators, denominators
-
-    def words(self, A: Array, weighted: Array, B: Array, n_topics: int, *, n_threads: int) -> tuple[Floats, Floats]:
-        """Return sums over the rows of x / q^2 and of 1 / q times `weighted`, A times weights (columns x width)."""
-        numerators, denominators = np.empty(B.shape), np.empty(B.shape)
-        _kernels.reciprocal_sums(
-            self._by_row, np.ascontiguousarray(A), np.ascontiguousarray(weighted), B, self._floors, None, numerators,
-            denominators, None, topics=n_topics, n_threads=n_threads,
-        )  # fmt: skip
-        return numerators, denominators
-
-
-def _with_whole_tiles(rows: Array) -> Array:
-    """Return a copy of rows with columns of zeros up to a multiple of the kernel's tiles."""
-    tile = _TILE_BYTES // rows.dtype.itemsize
-    wide = aligned_empty((len(rows), -(-rows.shape[1] // tile) * tile), rows.dtype)
-    wide[:, : rows.shape[1]], wide[:, rows.shape[1] :] = rows, 0
-    return wide
-
-
-def times_ratio(factor: Array, numerators: Array, denominators: Array, root: bool, *, n_threads: int) -> Array:
-    """Return factor * numerators / denominators, or, with `root`, times the root of the ratio; all are rows x width.
-
-    An entry becomes zero if its denominator is zero, or if products with it would be denormal.
-    """
-    out = aligned_empty(factor.shape, factor.dtype)
-    for rows in row_blocks(*factor.shape):
-        sums = (np.ascontiguousarray(terms[rows], dtype=np.float64) for terms in (numerators, denominators))
-        _kernels.multiplied(np.ascontiguousarray(factor[rows]), *sums, root, out[rows], n_threads=n_threads)
-    return out
-
-
-def padded_width(n_columns: int) -> int:
-    """Return the number of columns with which an operand of `n_columns` columns is stored."""
-    return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """Return an uninitialized array that starts at a cache line, so that a padded row touches few lines."""
-    size = prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + _CACHE_LINE, dtype=np.uint8)
-    start = -memory.__array_interface__["data"][0] % _CACHE_LINE  # many times as fast as memory.ctypes.data
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def aligned_copy(array: Array) -> Array:
-    """Return a copy of an array that starts at a cache line."""
-    copy = aligned_empty(array.shape, array.dtype)
-    copy[:] = array
-    return copy
-
-
-def padded(matrix: Array, dtype: npt.DTypeLike, n_columns: int = 0) -> Array:
-    """Return a copy of `matrix` (n x K), padded with zeros to the width for max(n_columns, K) columns."""
-    wide = aligned_empty((matrix.shape[0], padded_width(max(n_columns, matrix.shape[1]))), dtype)
-    wide[:, matrix.shape[1] :] = 0
-    wide[:, : matrix.shape[1]] = matrix
-    return wide
-
-
-def without_negligible(factor: Array, dtype: npt.DTypeLike) -> Array:
-    """Return the factor as `dtype`, with zeros for probabilities whose products would be denormal (as in mstep.hpp)."""
-    least = 1e-30 if np.dtype(dtype) == np.float32 else 1e-200
-    return np.where(factor > least, factor, 0).astype(dtype)
-
-
-def inner(a: Array, b: Array | float) -> float:
-    """Return sum a b in float64, without BLAS, because its sums depend on the number of threads."""
-    return float(np.multiply(a, b, dtype=np.float64).sum())
-
-
-def weighted_sum(weights: Floats, rows: Array, *, n_threads: int = 1) -> Floats:
-    """Return sum_i weights_i rows_i (one number per column) in float64, without BLAS."""
-    total = np.empty(rows.shape[1])
-    _kernels.weighted_sum(
-        np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(rows), total, n_threads=n_threads
-    )
-    return total
-
-
-def extrapolated(new: Array, old: Array, size: float, keep: float, *, n_threads: int = 1) -> Array:
-    """Return max(new + size (new - old), keep new) of two arrays of any shape."""
-    out = aligned_empty(new.shape, new.dtype)
-    flat = (np.ascontiguousarray(array).reshape(-1) for array in (new, old))
-    _kernels.extrapolate(*flat, size, keep, out.reshape(-1), n_threads=n_threads)
-    return out
-
-
-def rescaled_columns(factor: Array, scales: Floats, *, divide: bool = False, n_threads: int = 1) -> Array:
-    """Return a factor with each column multiplied or divided by one number."""
-    out, scales = aligned_empty(factor.shape, factor.dtype), scales.astype(factor.dtype)
-    _kernels.rescale_columns(np.ascontiguousarray(factor), scales, divide, out, n_threads=n_threads)
-    return out
-
-
-def normalize_rows(factor: Array) -> Array:
-    """Return the rows divided by their sums. Rows of zeros are unchanged."""
-    sums = factor.sum(axis=1, dtype=np.float64, keepdims=True)
-    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
-
-
-def normalize_columns(factor: Array) -> Array:
-    """Return the columns divided by their sums. Columns of zeros are unchanged."""
-    sums = factor.sum(axis=0, dtype=np.float64)
-    return np.asarray(factor / np.where(sums > 0, sums, 1).astype(factor.dtype))
-
-
-def em_rows(A: Array, row_sums: Array, totals: Floats, *, n_threads: int) -> tuple[Array, Floats]:
-    """Return theta = A * row_sums with normalized rows, and n_d log max_k(row_sums_dk / n_d). Overwrites `row_sums`."""
-    gains = np.empty(A.shape[0])
-    _kernels.finish_rows(A, row_sums, totals, gains, n_threads=n_threads)
-    return row_sums, gains
-
-
-def em_words(
-    B: Array, word_sums: Floats, topic_mass: Floats, word_totals: Floats, *, n_threads: int
-) -> tuple[Array, Floats]:
-    """Return phi = B * word_sums with normalized columns, and n_w log max_k(word_sums_wk / topic_mass_k)."""
-    phi, gains = aligned_empty(B.shape, B.dtype), np.empty(B.shape[0])
-    _kernels.finish_words(B, word_sums, topic_mass, word_totals, phi, gains, n_threads=n_threads)
-    return phi, gains
-
-
-def take_rows(table: Array, rows: Array, factors: Array, *, n_threads: int) -> Array:
-    """Return table[rows] * factors, one factor per column."""
-    taken = aligned_empty((len(rows), table.shape[1]), table.dtype)
-    _kernels.take_rows(table, rows, factors.astype(table.dtype), taken, n_threads=n_threads)
-    return taken
-
-
-def add_rows(
-    table: Array, rows: Array, B: Array, sums: Floats, n_columns: int, scale: float, *, n_threads: int
-) -> Floats:
-    """Add scale * B * sums to table[rows] in the first `n_columns` (in place). Return the column sums of B * sums.
-
-    No row may occur twice, because threads update rows in parallel.
-    """
-    totals = np.empty(table.shape[1])
-    _kernels.add_rows(table, rows, B, sums, scale, totals, columns=n_columns, n_threads=n_threads)
-    return totals
-
-
 def check_operands(counts: Counts, A: Array | None, B: Array, weights: Floats | None) -> None:
     """Raise TypeError if the operands do not fit the counts. The kernels cannot detect that B has too few rows."""
     for operand, rows in ((A, counts.n_docs), (B, counts.n_words)):
@@ -823,78 +598,6 @@ def check_topics(sums: Array) -> None:
         raise InputError("The model's topics contain NaN or infinity: fit the model again.")
 
 
-def check_sparse(X: Any, name: str = "X") -> Any:
-    """Return X. Raise InputError if X is sparse and its indices do not fit its shape."""
-    import scipy.sparse as sp
-
-    if sp.issparse(X):
-        fault = _sparse_fault(X)
-        if fault is not None:
-            raise InputError(f"{name} is not a valid sparse matrix: {fault}; build it again from its entries.")
-    return X
-
-
-def find_counts_error(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
-    """Return what is wrong with CSR counts read from a file, or None.
-
-    In addition to a valid CSR matrix, no entry may be unused, and all values must be finite and non-negative.
-    """
-    fault = _csr_fault(indptr, indices, values, shape)
-    if fault is not None:
-        return fault
-    if indptr[-1] != len(indices):
-        return f"indptr ends at {indptr[-1]}, but there are {len(indices)} values"
-    if values.dtype.kind not in "fiu" or values.ndim != 1:
-        return "the values must be numbers"
-    if values.size and not (values.min() >= 0 and np.isfinite(values.max())):
-        return "a count is not a finite number of at least 0"
-    return None
-
-
-def _sparse_fault(X: Any) -> str | None:
-    """Return what is wrong with the index arrays of a scipy sparse matrix or array, or None."""
-    if X.format in ("csr", "csc"):
-        return _csr_fault(X.indptr, X.indices, X.data, X.shape if X.format == "csr" else X.shape[::-1])
-    if X.format == "bsr":
-        blocks = tuple(size // block for size, block in zip(X.shape, X.blocksize, strict=True))
-        return _csr_fault(X.indptr, X.indices, X.data, blocks)
-    if X.format == "coo":
-        coords = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy before 1.13
-        if any(len(indices) != len(X.data) for indices in coords):
-            return "the coordinates and the values differ in length"
-        faults = (_index_fault(indices, size) for indices, size in zip(coords, X.shape, strict=True))
-        return next((fault for fault in faults if fault is not None), None)
-    return None  # scipy stores the other formats as Python lists or diagonals, and converts them safely
-
-
-def _csr_fault(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> str | None:
-    """Return what is wrong with the arrays of a CSR matrix of this shape, or None. Reads every index once.
-
-    As in scipy, `indices` and `values` may be longer than `indptr` requires; the rest is unused.
-    """
-    rows, columns = shape
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or indptr.ndim != 1 or indices.ndim != 1:
-        return "indptr and indices must be one-dimensional arrays of whole numbers"
-    if indptr.size != rows + 1:
-        return f"indptr has {indptr.size} entries where {rows + 1} are needed"
-    if len(indices) != len(values):
-        return f"there are {len(indices)} indices but {len(values)} values"
-    if indptr[0] != 0:
-        return f"indptr starts at {indptr[0]} instead of 0"
-    if (indptr[1:] < indptr[:-1]).any():
-        return "indptr decreases"
-    if indptr[-1] > len(indices):
-        return f"indptr ends at {indptr[-1]}, but there are only {len(indices)} values"
-    return _index_fault(indices[: indptr[-1]], columns)
-
-
-def _index_fault(indices: Array, size: int) -> str | None:
-    for index in (indices.min(), indices.max()) if indices.size else ():
-        if not 0 <= index < size:
-            return f"the index {index} is outside 0..{size - 1}"
-    return None
-
-
 def _word_sums_buffer(memory: Floats | None, B: Array) -> Floats:
     """Return `memory`, checked, or a new array for the word sums."""
     if memory is None:
@@ -907,156 +610,3 @@ def _word_sums_buffer(memory: Floats | None, B: Array) -> Floats:
 def _max_zero_product(dtype: np.dtype[Any]) -> float:
     """Return the largest q that counts as zero: a word that no topic explains adds nothing to the sums."""
     return 1e-24 if dtype == np.float32 else 1e-280
-
-
-# threads
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Limit BLAS to one thread inside the `with` block, because its sums depend on the number of threads.
-
-    The limit holds for the calling thread, or for the process if BLAS has one number of threads per process.
-    """
-    own = _blas_limit.enter()
-    try:
-        yield
-    finally:
-        _blas_limit.leave(own)
-
-
-def map_in_threads(function: Callable[[Item], Result], items: list[Item], n_threads: int) -> Iterator[Result]:
-    """Yield function(item) of each item, in order, computed by `n_threads` threads with single-threaded BLAS.
-
-    The calling thread is one of them, and does all the work if the system refuses to start others. An item is started
-    only when it is among the next `n_threads` items to be yielded, because finished results are held in memory.
-    """
-    n_threads = max(1, n_threads)
-    jobs: SimpleQueue[int | None] = SimpleQueue()
-    results = [Future[Result]() for _ in items]
-
-    def work() -> None:
-        with single_threaded_blas():
-            for number in iter(jobs.get, None):
-                try:
-                    results[number].set_result(function(items[number]))
-                except BaseException as error:  # raised again when the result is read
-                    results[number].set_exception(error)
-
-    with single_threaded_blas():
-        threads = _start_threads(work, min(n_threads, len(items)) - 1)
-        try:
-            started = 0
-            for number in range(len(items)):
-                while started < min(number + n_threads, len(items)):
-                    jobs.put(started)
-                    started += 1
-                while not results[number].done() and (own := _next_job(jobs)) is not None:
-                    results[own].set_result(function(items[own]))
-                yield results[number].result()
-                results[number] = Future()  # frees the result
-        finally:
-            while _next_job(jobs) is not None:
-                pass
-            for _ in threads:
-                jobs.put(None)
-            for thread in threads:
-                thread.join()
-
-
-class _BlasLimit:
-    """Limit of BLAS to one thread, as long as at least one caller needs it.
-
-    OpenBLAS, as in the wheels of numpy and scipy, has one number of threads for the whole process. So the first caller
-    sets it and the last one restores it. If each caller restored it, one could end the limit of another, or restore the
-    limit instead of the original number. With OpenMP, and in other libraries, the number belongs to a thread.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._users = 0
-        self._before: list[tuple[Any, int]] = []
-
-    def enter(self) -> list[tuple[Any, int]]:
-        """Set the limit. Returns what `leave` has to restore for this thread."""
-        with self._lock:
-            if self._users == 0:
-                self._before = _limit(library for library in _blas_libraries() if _is_shared(library))
-            self._users += 1
-        return _limit(library for library in _blas_libraries() if not _is_shared(library))
-
-    def leave(self, own: list[tuple[Any, int]]) -> None:
-        """Remove the limit of this caller."""
-        _restore(own)
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                _restore(self._before)
-
-    def reset_after_fork(self) -> None:
-        """Restore the number of threads in a forked child, where the threads that would do so do not exist."""
-        self._lock = Lock()
-        if self._users:
-            self._users = 0
-            _restore(self._before)
-
-
-_blas_limit = _BlasLimit()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_blas_limit.reset_after_fork)
-
-
-def _set_threads(library: Any, n_threads: int) -> None:
-    """Set the number of threads of a BLAS library, from any Python thread.
-
-    Since version 3.7, threadpoolctl lets only one Python thread at a time change OpenBLAS and silently ignores the
-    others. So its inner function is called if it exists; the lock of `_BlasLimit` makes this safe.
-    """
-    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
-
-
-def _is_shared(library: Any) -> bool:
-    """Return whether the library has one number of threads for the whole process."""
-    return library.internal_api == "openblas" and library.threading_layer != "openmp"
-
-
-def _limit(libraries: Iterable[Any]) -> list[tuple[Any, int]]:
-    """Set each library to one thread. Returns the previous numbers of threads."""
-    before = [(library, library.get_num_threads()) for library in libraries]
-    for library, _ in before:
-        _set_threads(library, 1)
-    return before
-
-
-def _restore(before: list[tuple[Any, int]]) -> None:
-    for library, n_threads in before:
-        _set_threads(library, n_threads)
-
-
-@cache
-def _blas_libraries() -> list[Any]:
-    """Return the loaded BLAS libraries. Cached, because the search takes milliseconds."""
-    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-
-
-def _start_threads(work: Callable[[], None], n_threads: int) -> list[Thread]:
-    """Start up to `n_threads` threads; fewer if the system refuses more."""
-    threads: list[Thread] = []
-    while len(threads) < n_threads:
-        thread = Thread(target=work, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            break
-        threads.append(thread)
-    return threads
-
-
-def _next_job(jobs: SimpleQueue[int | None]) -> int | None:
-    try:
-        return jobs.get_nowait()
-    except Empty:
-        return None
