@@ -32,7 +32,6 @@ from polyseme.explore import (
 )
 from polyseme.explore.page import (
     LOG_STEP,
-    SCRIPTS,
     SHARE_STEPS,
     encode_varints,
     pack_counts,
@@ -210,13 +209,6 @@ def test_the_file_is_written_atomically(parts, tmp_path):
     with pytest.raises(InputError, match="text must be one of"):
         write_page(parts, path, text="some")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
-
-
-def test_scripts_are_small_and_all_used():
-    folder = __import__("importlib.resources").resources.files("polyseme.explore") / "assets"
-    names = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
-    assert names == set(SCRIPTS)
-    assert all(len((folder / name).read_text(encoding="utf-8").splitlines()) < 400 for name in names)
 
 
 def test_show_page_returns_a_frame(parts):

@@ -30,6 +30,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from polyseme.core.dirichlet import with_posterior
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
+from polyseme.explore.bundle import bundle
 from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array, Floats, single_threaded_blas
@@ -43,13 +44,6 @@ from polyseme.text.languages import get_language, language_token_rules, scikit_l
 from polyseme.text.readers.inputs import days_of
 from polyseme.text.tokens import Characters, pattern_characters
 from polyseme.text.vectorizer import Vectorizer
-
-SCRIPTS = (
-    "data.js", "words.js", "folding.js", "corpus.js", "search.js", "dom.js", "export.js", "charts.js", "charts_more.js",
-    "pieces.js", "view_topics.js", "view_topic.js", "view_documents.js", "view_document.js", "view_word.js",
-    "view_search.js", "view_paste.js", "view_labels.js", "view_time.js", "view_tree.js", "view_fit.js", "app.js",
-)  # fmt: skip
-"""Scripts of the page, in the order in which they are joined into one script."""
 
 
 def write_page(model: Any, path: str | PathLike[str], text: str = "excerpt", **arguments: Any) -> None:
@@ -164,7 +158,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _script() -> str:
-    return '\n(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
+    return bundle("app.js", _asset)
 
 
 def _digest(content: str) -> str:

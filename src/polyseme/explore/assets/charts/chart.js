@@ -1,0 +1,63 @@
+// Charts in SVG. They are drawn again when their width changes.
+
+import { h, s } from "../dom.js";
+
+/**
+ * Returns an element that holds draw(width).
+ *
+ * @param {(width: number) => Element} draw
+ */
+export function chart(draw) {
+  const holder = h("div.holder");
+  let drawn = 0;
+  const redraw = () => {
+    const width = Math.floor(holder.clientWidth);
+    if (width < 40 || width === drawn) return;
+    drawn = width;
+    holder.replaceChildren(draw(width));
+  };
+  new ResizeObserver(redraw).observe(holder);
+  return Object.assign(holder, {
+    redraw() {
+      drawn = 0;
+      redraw();
+    },
+  });
+}
+
+/**
+ * Returns an SVG element with a label for screen readers: an image or, if it is interactive, a
+ * group of links.
+ *
+ * @param {number} width
+ * @param {number} height
+ * @param {string} label
+ * @param {boolean} interactive
+ * @param {...import("../dom.js").Child} children
+ */
+export function canvas(width, height, label, interactive, ...children) {
+  return s(
+    "svg.chart",
+    {
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: interactive ? "group" : "img",
+      "aria-label": label,
+    },
+    ...children,
+  );
+}
+
+/**
+ * Cuts a text to a width; `size` is the height of the font.
+ *
+ * @param {string} text
+ * @param {number} width
+ * @param {number} [size]
+ * @returns {string}
+ */
+export function cutText(text, width, size = 14) {
+  const most = Math.max(3, Math.floor(width / (0.6 * size)));
+  return text.length <= most ? text : text.slice(0, most - 1) + "…";
+}

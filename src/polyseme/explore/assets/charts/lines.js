@@ -1,0 +1,195 @@
+// Lines over time or iterations, and small lines.
+
+import { canvas } from "./chart.js";
+import { s } from "../dom.js";
+import { wholeNumber } from "../format.js";
+
+/**
+ * @typedef {object} Series
+ * @property {number[]} values
+ * @property {string} [classes]
+ * @property {string} [label]
+ * @property {string} [tag] text at the end of the line
+ *
+ * @typedef {object} Lines
+ * @property {Series[]} series
+ * @property {number[]} [xs]
+ * @property {string[]} [names]
+ * @property {string} label
+ * @property {(value: number) => string} [format]
+ * @property {number} [height]
+ * @property {boolean} [zero]
+ * @property {boolean} [dots]
+ * @property {number[]} [errors]
+ * @property {number | null} [mark]
+ * @property {string} [xLabel]
+ */
+
+// Returns about `many` round numbers between two values.
+function ticks(low, high, many = 4) {
+  if (!(high > low)) return [low];
+  const raw = (high - low) / many;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const far = (size) => Math.abs(Math.log(size / raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).sort((a, b) => far(a) - far(b))[0];
+  const found = [];
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step)
+    found.push(value);
+  return found;
+}
+
+// Returns a function that formats ticks with as many decimals as they need.
+function tickText(values) {
+  const step = values.length > 1 ? values[1] - values[0] : 1;
+  const decimals = Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
+  const format = new Intl.NumberFormat("en", {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  });
+  return (value) => format.format(value);
+}
+
+/**
+ * Draws lines, all as long as xs (numbers) or names (texts below).
+ *
+ * @param {number} width
+ * @param {Lines} options
+ */
+export function lines(
+  width,
+  {
+    series,
+    xs,
+    names,
+    label,
+    format,
+    height = 280,
+    zero = false,
+    dots = false,
+    errors,
+    mark,
+    xLabel,
+  },
+) {
+  const [left, right, above, below] = [
+    64,
+    series.some(({ tag }) => tag) ? 38 : 18,
+    14,
+    xLabel ? 46 : 32,
+  ];
+  const size = series[0].values.length;
+  const along = xs ?? Array.from({ length: size }, (_, i) => i);
+  const all = series.flatMap(({ values }) =>
+    values.flatMap((v, i) => (v === null ? [] : [v - (errors?.[i] ?? 0), v + (errors?.[i] ?? 0)])),
+  );
+  const low = zero ? 0 : Math.min(...all);
+  const high = Math.max(...all, low + 1e-9);
+  const [first, last] = [along[0], along[size - 1]];
+  const x = (value) =>
+    left +
+    (last > first
+      ? ((value - first) / (last - first)) * (width - left - right)
+      : (width - left - right) / 2);
+  const y = (value) => height - below - ((value - low) / (high - low)) * (height - above - below);
+  const levels = ticks(low, high);
+  const formatTick = format ?? tickText(levels);
+  const marks = levels.map((value) => [
+    s("line.grid", { x1: left, x2: width - right, y1: y(value), y2: y(value) }),
+    s("text.tick", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, formatTick(value)),
+  ]);
+  const every = Math.max(1, Math.ceil(size / Math.max(2, Math.floor((width - left) / 84))));
+  const xMarks = names
+    ? names.map((name, i) => (i % every === 0 ? [i, name] : null)).filter(Boolean)
+    : ticks(first, last, Math.max(2, Math.floor(width / 140))).map((value) => [
+        value,
+        wholeNumber.format(value),
+      ]);
+  const below_ = xMarks.map(([value, name]) =>
+    s("text.tick", { x: x(value), y: height - below + 20, "text-anchor": "middle" }, name),
+  );
+  const drawn = series.map(({ values, classes = "", label: name }) => {
+    const points = values
+      .map((value, i) => (value === null ? null : [x(along[i]), y(value)]))
+      .filter(Boolean);
+    const path = points
+      .map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`)
+      .join("");
+    const few = dots || points.length === 1;
+    return s(
+      "g",
+      { classes },
+      s("title", {}, name ?? label),
+      s("path.line", { d: path, classes }),
+      few && points.map(([cx, cy]) => s("circle.dot", { cx, cy, r: 3.5, classes })),
+    );
+  });
+  const ends = series
+    .filter(({ tag }) => tag)
+    .map(({ values, tag, classes }) => ({
+      tag,
+      classes,
+      y: y(values.findLast((v) => v !== null) ?? low),
+    }))
+    .sort((a, b) => a.y - b.y);
+  for (let i = 1; i < ends.length; i++) ends[i].y = Math.max(ends[i].y, ends[i - 1].y + 14);
+  const tags = ends.map((end) =>
+    s("text.tag-end", { x: width - right + 7, y: end.y + 4, classes: end.classes }, end.tag),
+  );
+  const spans = (errors ?? []).map((error, i) =>
+    s("line.error", {
+      x1: x(along[i]),
+      x2: x(along[i]),
+      y1: y(series[0].values[i] - error),
+      y2: y(series[0].values[i] + error),
+    }),
+  );
+  const chosen =
+    mark === undefined || mark === null
+      ? null
+      : s("line.mark", { x1: x(mark), x2: x(mark), y1: above, y2: height - below });
+  const under =
+    xLabel &&
+    s(
+      "text.tick",
+      { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" },
+      xLabel,
+    );
+  return canvas(
+    width,
+    height,
+    label,
+    false,
+    ...marks.flat(),
+    ...below_,
+    under,
+    chosen,
+    ...spans,
+    ...drawn,
+    ...tags,
+  );
+}
+
+/**
+ * Draws a small line without axes.
+ *
+ * @param {number[]} values
+ * @param {string} classes
+ * @param {string} label
+ */
+export function sparkline(values, classes, label) {
+  const [width, height] = [120, 30];
+  const top = Math.max(...values, 1e-12);
+  const points = values.map((value, i) => [
+    values.length > 1 ? 2 + (i / (values.length - 1)) * (width - 4) : width / 2,
+    height - 3 - (value / top) * (height - 6),
+  ]);
+  const path = points
+    .map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`)
+    .join("");
+  return s(
+    "svg.spark",
+    { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    s("path.line", { d: path, classes }),
+    points.length === 1 && s("circle.dot", { cx: points[0][0], cy: points[0][1], r: 3, classes }),
+  );
+}

@@ -1,0 +1,314 @@
+// The sections as objects to compute with: `model` (topics and words), `corpus` (documents) and
+// `rules` (how texts are counted).
+
+import { fromVarints, sparse, startsOf, transposed } from "./arrays.js";
+import { section } from "./data.js";
+import { WordRules } from "./words.js";
+
+/**
+ * @typedef {import("./arrays.js").Sparse} Sparse
+ *
+ * @typedef {object} FinerTopic
+ * @property {number} level
+ * @property {number} topic
+ * @property {string} name
+ * @property {number} weight
+ * @property {number} parent_share
+ * @property {string[]} words
+ * @property {FinerTopic[]} children
+ *
+ * @typedef {object} TreeNode
+ * @property {string} name
+ * @property {number} parent
+ * @property {number | null} topic
+ * @property {number} weight
+ * @property {number[]} words
+ *
+ * @typedef {object} Derived
+ * @property {number} K number of topics
+ * @property {Sparse} byWord P(w|z), words x topics
+ * @property {Sparse} byTopic P(w|z), topics x words
+ * @property {number[]} order topics by weight
+ * @property {Uint32Array} rank place of each topic in this order
+ * @property {Float64Array} unigram P(w)
+ * @property {Uint32Array} candidates where the candidates of each topic start
+ * @property {number} documents sum of the topics' numbers of documents
+ *
+ * @typedef {object} Core
+ * @property {string} title
+ * @property {string} model
+ * @property {number} n_documents
+ * @property {number} n_words
+ * @property {number} n_topics
+ * @property {number} n_tokens
+ * @property {number} shares
+ * @property {string[]} words
+ * @property {number} relevance
+ * @property {Record<string, number>} search
+ * @property {number} least_documents
+ * @property {Record<number, string>} topic_names
+ * @property {number[]} hidden
+ * @property {Record<string, (number | null)[]>} measures
+ * @property {"excerpt" | "full" | "none"} text
+ * @property {number[]} text_starts
+ * @property {Record<string, (number | null)[]>} history
+ * @property {Record<string, unknown>} facts
+ * @property {Record<string, number>[]} selection
+ * @property {string} selection_reason
+ * @property {number | null} chosen
+ * @property {TreeNode[]} tree
+ * @property {FinerTopic[][]} finer
+ * @property {{kind: string, temperature: number, background: number, note: string}} inference
+ * @property {Record<number, string>} junk
+ * @property {Float64Array} weights
+ * @property {Float64Array} fit
+ * @property {Float32Array} places
+ * @property {Float32Array} distances
+ * @property {Float64Array} word_totals
+ * @property {Float64Array} topic_documents
+ * @property {Uint32Array} candidate_words
+ * @property {Float32Array} candidate_documents
+ * @property {Float32Array} candidate_frequency
+ * @property {Uint32Array} [inactive]
+ * @property {Float64Array} [background]
+ * @property {Float64Array} [alpha]
+ * @property {Float64Array} [totals]
+ * @property {Float64Array} [mean]
+ * @property {Float64Array} [precision]
+ *
+ * @typedef {Core & Derived} Model
+ *
+ * @typedef {object} Corpus
+ * @property {string[]} titles
+ * @property {string[]} [ids]
+ * @property {string[]} [periods]
+ * @property {(string | null)[]} [times]
+ * @property {Int32Array} [document_periods]
+ * @property {Uint32Array} typical_documents
+ * @property {Float32Array} typical_nats
+ * @property {Uint32Array} [copies]
+ * @property {Sparse} byWord counts, words x documents
+ * @property {Sparse} byDocument counts, documents x words
+ * @property {Sparse} topics P(z|d), documents x topics
+ * @property {Sparse} byTopic P(z|d), topics x documents
+ * @property {Float64Array} tokens number of each document
+ * @property {Float64Array} lengths norm of P(z|d)
+ * @property {Uint32Array} frequency number of documents of each word
+ * @property {{names: string[], of: Sparse}} [labeled]
+ * @property {Uint32Array} groups first near-duplicate of each document
+ * @property {Uint32Array} groupSizes
+ * @property {Uint32Array} typical where the typical documents of each topic start
+ */
+
+/**
+ * Every view has it.
+ *
+ * @type {Model}
+ */
+export let model = null;
+
+/**
+ * Await loadCorpus() first.
+ *
+ * @type {Corpus}
+ */
+export let corpus = null;
+
+/**
+ * Await loadRules() first.
+ *
+ * @type {WordRules}
+ */
+export let rules = null;
+
+/**
+ * Sets `model`.
+ *
+ * @param {any} core section "core"
+ */
+export function useModel(core) {
+  const K = core.n_topics;
+  const starts = startsOf(fromVarints(core.topics_of_word, core.n_words));
+  const values = Float64Array.from(core.word_logs, (code) => Math.exp(-code * core.log_step));
+  const byWord = sparse(starts, core.word_topics, values);
+  const isJunk = (topic) => Number(topic in core.junk);
+  const order = Array.from(core.weights.keys()).sort(
+    (a, b) => isJunk(a) - isJunk(b) || core.weights[b] - core.weights[a] || a - b,
+  ); // junk topics last
+  const rank = new Uint32Array(K);
+  order.forEach((topic, place) => (rank[topic] = place));
+  model = {
+    ...core,
+    K,
+    byWord,
+    byTopic: transposed(byWord, K),
+    order,
+    rank,
+    unigram: core.word_totals.map((total) => total / core.n_tokens),
+    candidates: startsOf(fromVarints(core.candidates_of_topic, K)),
+    documents: core.topic_documents.reduce((sum, n) => sum + n, 0),
+  };
+}
+
+/**
+ * Sets `corpus`; `model` comes first.
+ *
+ * @param {any} documents section "documents"
+ * @param {any} counts section "counts"
+ */
+export function useCorpus(documents, counts) {
+  const { n_documents: N, n_words: V, K } = model;
+  const frequency = fromVarints(counts.documents_of, V);
+  const starts = startsOf(frequency);
+  const size = starts[V];
+  const rows = fromVarints(counts.gaps, size);
+  for (let word = 0; word < V; word++) {
+    let before = -1;
+    for (let i = starts[word]; i < starts[word + 1]; i++) before = rows[i] += before + 1;
+  }
+  const values = counts.amounts ?? fromVarints(counts.counts, size);
+  const byWord = sparse(starts, rows, values);
+  const tokens = new Float64Array(N);
+  for (let i = 0; i < size; i++) tokens[rows[i]] += values[i];
+  const topicStarts = startsOf(fromVarints(documents.topics_of_document, N));
+  const shares = Float32Array.from(documents.document_shares, (code) => code / model.shares);
+  const topics = sparse(topicStarts, documents.document_topics, shares);
+  const lengths = new Float64Array(N);
+  for (let d = 0; d < N; d++) {
+    let sum = 0;
+    for (let i = topicStarts[d]; i < topicStarts[d + 1]; i++) sum += shares[i] ** 2;
+    lengths[d] = Math.sqrt(sum);
+  }
+  const labeled = documents.labels && {
+    names: documents.labels,
+    of: sparse(
+      startsOf(documents.labels_of_document),
+      documents.document_labels,
+      documents.document_labels,
+    ),
+  };
+  // the first document in the group of near-duplicates of each document
+  const groups = Uint32Array.from({ length: N }, (_, d) => d);
+  documents.copies?.forEach((d, i) => (groups[d] = documents.firsts[i]));
+  const groupSizes = new Uint32Array(N);
+  for (const first of groups) groupSizes[first]++;
+  corpus = {
+    ...documents,
+    byWord,
+    tokens,
+    topics,
+    lengths,
+    labeled,
+    frequency,
+    groups,
+    groupSizes,
+    byDocument: transposed(byWord, N),
+    byTopic: transposed(topics, K),
+    typical: startsOf(fromVarints(documents.typical_of_topic, K)),
+  };
+}
+
+/**
+ * Sets `rules`; `model` comes first.
+ *
+ * @param {import("./words.js").Rules} found section "rules"
+ */
+export function useRules(found) {
+  rules = new WordRules(found, model.words);
+}
+
+/** Reads `model`. */
+export async function loadModel() {
+  useModel(await section("core"));
+}
+
+let loadingCorpus = null;
+
+/**
+ * Reads `corpus` on first use.
+ *
+ * @returns {Promise<unknown>}
+ */
+export function loadCorpus() {
+  loadingCorpus ??= Promise.all([section("documents"), section("counts")]).then(
+    ([documents, counts]) => useCorpus(documents, counts),
+  );
+  return loadingCorpus;
+}
+
+let loadingRules = null;
+
+/**
+ * Reads `rules` on first use.
+ *
+ * @returns {Promise<unknown>}
+ */
+export function loadRules() {
+  loadingRules ??= section("rules").then(useRules);
+  return loadingRules;
+}
+
+/**
+ * Returns the counts of a document.
+ *
+ * @param {number} d
+ * @returns {import("./words.js").Counts}
+ */
+export function countsOfDocument(d) {
+  const { starts, columns, values } = corpus.byDocument;
+  return {
+    words: columns.subarray(starts[d], starts[d + 1]),
+    values: values.subarray(starts[d], starts[d + 1]),
+  };
+}
+
+/**
+ * Returns P(z|d), K numbers.
+ *
+ * @param {number} d
+ * @returns {Float64Array}
+ */
+export function weightsOf(d) {
+  const theta = new Float64Array(model.K);
+  const { starts, columns, values } = corpus.topics;
+  for (let i = starts[d]; i < starts[d + 1]; i++) theta[columns[i]] = values[i];
+  return theta;
+}
+
+/**
+ * Resolves to the text of a document, or null if the page has none.
+ *
+ * @param {number} d
+ * @returns {Promise<string | null>}
+ */
+export function textOf(d) {
+  const starts = model.text_starts;
+  if (!starts.length) return Promise.resolve(null);
+  let number = starts.length - 1;
+  while (starts[number] > d) number--;
+  return section("texts" + number).then(({ texts }) => texts[d - starts[number]]);
+}
+
+/**
+ * Sets the values of documents to zero, except for the best document of each group of
+ * near-duplicates; of equal values, the first one stays.
+ *
+ * @template {import("./arrays.js").TypedArray} T
+ * @param {T} values
+ * @param {(i: number) => number} [documentOf]
+ * @returns {T}
+ */
+export function oneOfEach(values, documentOf = (i) => i) {
+  const best = new Map();
+  for (let i = 0; corpus.copies && i < values.length; i++) {
+    const group = corpus.groups[documentOf(i)];
+    if (!(values[i] > 0) || corpus.groupSizes[group] < 2) continue;
+    const before = best.get(group);
+    if (before !== undefined && values[before] >= values[i]) values[i] = 0;
+    else {
+      if (before !== undefined) values[before] = 0;
+      best.set(group, i);
+    }
+  }
+  return values;
+}

@@ -1,0 +1,29 @@
+// Topics over time.
+
+import { corpus, model } from "./corpus.js";
+
+let timeTable = null;
+
+/**
+ * Returns the share of each topic in the tokens of each period, topics x periods.
+ *
+ * @returns {number[][]}
+ */
+export function topicsOverTime() {
+  if (timeTable) return timeTable;
+  const size = corpus.periods.length;
+  const table = Array.from({ length: model.K }, () => new Array(size).fill(0));
+  const totals = new Float64Array(size);
+  const { starts, columns, values } = corpus.topics;
+  for (let d = 0; d < model.n_documents; d++) {
+    const period = corpus.document_periods[d];
+    if (period < 0) continue;
+    totals[period] += corpus.tokens[d];
+    for (let j = starts[d]; j < starts[d + 1]; j++)
+      table[columns[j]][period] += corpus.tokens[d] * values[j];
+  }
+  timeTable = table.map((row) =>
+    row.map((n, period) => (totals[period] > 0 ? n / totals[period] : 0)),
+  );
+  return timeTable;
+}

@@ -1,0 +1,104 @@
+// The words and the documents of a topic.
+
+import { largest } from "./arrays.js";
+import { corpus, model, oneOfEach, weightsOf } from "./corpus.js";
+
+// P(w|z).
+function probabilityOf(word, topic) {
+  const { starts, columns, values } = model.byWord;
+  for (let i = starts[word]; i < starts[word + 1]; i++) if (columns[i] === topic) return values[i];
+  return 0;
+}
+
+/**
+ * Returns the words of a topic by relevance, as metrics/words.py ranks them:
+ *   lambda log(n / D_z) + (1 - lambda) log((n / D_z) / (df / D)), rounded to four decimals,
+ * where n is the expected number of documents that use the word in this topic, D_z that of the
+ * topic, df the number of documents with the word, and D the number of all documents.
+ *
+ * @param {number} topic
+ * @param {number} lambda
+ * @param {number} count
+ * @returns {{word: number, p: number, relevance: number, inTopic: number, overall: number}[]}
+ */
+export function relevantWords(topic, lambda, count) {
+  const found = [];
+  for (let i = model.candidates[topic]; i < model.candidates[topic + 1]; i++) {
+    const [word, n, df] = [
+      model.candidate_words[i],
+      model.candidate_documents[i],
+      model.candidate_frequency[i],
+    ];
+    const exact =
+      Math.log(n / model.topic_documents[topic]) - (1 - lambda) * Math.log(df / model.documents);
+    const relevance = n > 0 ? Math.round(exact * 1e4) / 1e4 : -1e9;
+    found.push({ word, p: probabilityOf(word, topic), relevance, inTopic: n, overall: df });
+  }
+  const rare = ({ inTopic }) => Number(inTopic < model.least_documents);
+  found.sort(
+    (a, b) =>
+      rare(a) - rare(b) ||
+      b.relevance - a.relevance ||
+      (a.inTopic > 0 ? 0 : b.p - a.p) ||
+      a.word - b.word,
+  );
+  return found.slice(0, count);
+}
+
+const wordsKept = new Map();
+
+/**
+ * Returns the words shown for a topic.
+ *
+ * @param {number} topic
+ * @param {number} count at most 15
+ * @returns {string[]}
+ */
+export function topWords(topic, count) {
+  if (!wordsKept.has(topic))
+    wordsKept.set(
+      topic,
+      relevantWords(topic, model.relevance, 15).map(({ word }) => model.words[word]),
+    );
+  return wordsKept.get(topic).slice(0, count);
+}
+
+/**
+ * Returns the documents that a topic explains best relative to their length: see runs/documents.py.
+ *
+ * @param {number} topic
+ * @returns {{document: number, share: number, tokens: number, nats: number}[]}
+ */
+export function typicalDocuments(topic) {
+  const [from, to] = [corpus.typical[topic], corpus.typical[topic + 1]];
+  return Array.from(corpus.typical_documents.subarray(from, to), (d, i) => {
+    const share = weightsOf(d)[topic];
+    return {
+      document: d,
+      share,
+      tokens: share * corpus.tokens[d],
+      nats: corpus.typical_nats[from + i],
+    };
+  });
+}
+
+/**
+ * Returns the documents with the most tokens of a topic, by their expected number n_d P(z|d).
+ *
+ * @param {number} topic
+ * @param {number} count
+ * @returns {{document: number, share: number, tokens: number}[]}
+ */
+export function largestDocuments(topic, count) {
+  const { starts, columns, values } = corpus.byTopic;
+  const expected = values.slice(starts[topic], starts[topic + 1]);
+  expected.forEach((share, i) => (expected[i] = share * corpus.tokens[columns[starts[topic] + i]]));
+  return largest(
+    oneOfEach(expected, (i) => columns[starts[topic] + i]),
+    count,
+  ).map((i) => ({
+    document: columns[starts[topic] + i],
+    share: values[starts[topic] + i],
+    tokens: expected[i],
+  }));
+}

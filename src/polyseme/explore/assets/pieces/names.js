@@ -1,0 +1,36 @@
+// Names and colors of topics.
+
+import { model } from "../model/corpus.js";
+import { topWords } from "../model/topics.js";
+
+const COLORS = 10;
+
+/**
+ * Returns the classes of a topic's color. Colors are given by the rank of a topic's weight; topics
+ * of the same color differ in the line below their words.
+ *
+ * @param {number} topic
+ * @returns {string}
+ */
+export function colorOf(topic) {
+  if (topic < 0) return "none";
+  const rank = model.rank[topic];
+  return `c${rank % COLORS} u${Math.floor(rank / COLORS) % 4}`;
+}
+
+/**
+ * Returns the name of a topic, or its first three words if it has no name.
+ *
+ * @param {number} topic
+ * @returns {string}
+ */
+export function topicName(topic) {
+  return model.topic_names[topic] ?? topWords(topic, 3).join(", ");
+}
+
+/**
+ * Returns the number and the name of a topic.
+ *
+ * @param {number} topic
+ */
+export const topicTitle = (topic) => `Topic ${topic}: ${topicName(topic)}`;

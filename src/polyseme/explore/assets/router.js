@@ -1,0 +1,149 @@
+// The fragment of the address determines the view: #/view/argument?setting=value.
+
+import { address } from "./addresses.js";
+import { h, say } from "./dom.js";
+import { corpus, model, rules } from "./model/corpus.js";
+import { notHere } from "./pieces/card.js";
+
+/**
+ * @typedef {import("./dom.js").Child} Child
+ *
+ * @typedef {(argument?: string, settings?: Settings) => Child | Promise<Child>} Render
+ *
+ * @typedef {Record<string, string>} Settings
+ *
+ * @typedef {object} View
+ * @property {Render} render
+ * @property {string} [label] name in the navigation
+ * @property {string} [under] the view that the navigation marks instead
+ * @property {() => unknown} [only] whether the navigation has the view
+ * @property {() => Promise<unknown>} [needs] loads what the view shows
+ */
+
+/** @type {Record<string, View>} */
+let views = {};
+
+let here = ""; // the address that is shown; a frame may have no history of its own
+
+function parsed(fragment) {
+  const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?");
+  const [view = "", ...rest] = path.split("/");
+  const decoded = (text) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  };
+  const settings = Object.fromEntries(
+    query
+      .split("&")
+      .filter(Boolean)
+      .map((pair) => {
+        const [key, value = ""] = pair.split("=");
+        return [key, decoded(value)];
+      }),
+  );
+  return {
+    view: view in views ? view : "topics",
+    argument: rest.length ? decoded(rest.join("/")) : undefined,
+    settings,
+  };
+}
+
+/**
+ * Goes to an address; the browser's history follows where there is one.
+ *
+ * @param {string} to
+ */
+export function go(to) {
+  if (location.hash === to) return show(to);
+  try {
+    location.hash = to;
+  } catch {
+    // a frame without an address
+  }
+  if (location.hash !== to) show(to);
+}
+
+/**
+ * Changes settings of the address without drawing the view again.
+ *
+ * @param {Record<string, string | number>} changes
+ */
+export function remember(changes) {
+  const { view, argument, settings } = parsed(here);
+  here = address(view, argument, { ...settings, ...changes });
+  try {
+    history.replaceState(null, "", here);
+  } catch {
+    // a frame without an address
+  }
+}
+
+/**
+ * Returns the field above all views.
+ *
+ * @returns {HTMLInputElement}
+ */
+export function searchField() {
+  return document.querySelector("#find-words");
+}
+
+/** Shows links to the views that the page has. */
+export function navigation() {
+  const { view } = parsed(here);
+  const current = views[view].under ?? view;
+  const links = Object.entries(views)
+    .filter(([, { label, only }]) => label && (!only || only()))
+    .map(([name, { label }]) =>
+      h("a", { href: address(name), "aria-current": name === current ? "page" : null }, label),
+    );
+  document.getElementById("views").replaceChildren(...links);
+}
+
+let turn = 0;
+
+async function show(fragment) {
+  const mine = ++turn;
+  const before = parsed(here);
+  const { view, argument, settings } = parsed(fragment);
+  const sameView = here && before.view === view && before.argument === argument;
+  here = fragment;
+  const { render, needs } = views[view];
+  const main = document.getElementById("main");
+  try {
+    if (needs) {
+      if (!corpus || !rules) say("Loading …");
+      await needs();
+    }
+    const shown = /** @type {any[]} */ ([await render(argument, settings)]);
+    if (mine !== turn) return;
+    navigation();
+    main.replaceChildren(...shown.flat(Infinity).filter(Boolean));
+    const heading = main.querySelector("h1");
+    document.title = `${heading?.textContent ?? ""} – ${model.title}`;
+    say("");
+    main.dataset.view = view;
+    if (view !== "search") searchField().value = "";
+    if (!sameView && turn > 1) {
+      scrollTo(0, 0);
+      heading?.setAttribute("tabindex", "-1");
+      heading?.focus({ preventScroll: true });
+    }
+  } catch (error) {
+    if (mine === turn) main.replaceChildren(...notHere("This view failed.", String(error)));
+    throw error;
+  }
+}
+
+/**
+ * Shows the view of the address, now and whenever it changes.
+ *
+ * @param {Record<string, View>} table
+ */
+export async function follow(table) {
+  views = table;
+  addEventListener("hashchange", () => show(location.hash));
+  await show(location.hash);
+}
