@@ -54,7 +54,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-docs test-app test-all test-lowest coverage lint docs reproduce bench package browser \
+.PHONY: help demo test test-docs test-app test-all test-lowest coverage lint lint-js docs reproduce bench package browser \
 	native-sanitize sanitize fuzz clean
 
 help: ## list these targets
@@ -91,6 +91,10 @@ lint: $(VENV)/.package $(VENV)/.tools ## style, spelling, types and docstrings
 	$(BIN)/mypy
 	$(BIN)/python tools/check_docstrings.py
 
+lint-js: node_modules/.installed ## format (Prettier) and types (TypeScript) of the page's scripts; needs npm
+	node_modules/.bin/prettier --check package.json tsconfig.json "src/polyseme/explore/assets/**/*.js" "tests/explore/scripts/*.js"
+	node_modules/.bin/tsc
+
 docs: $(VENV)/.docs ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Open build/site/index.html"
@@ -121,7 +125,7 @@ fuzz: $(VENV)/.package $(VENV)/.tools ## random cases for runs, readers, estimat
 	$(BIN)/python tests/fuzz all --seconds $(FUZZ_SECONDS) $(FUZZ_OPTIONS)
 
 clean: ## remove all that make has made
-	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 $(VENV)/.environment:
 	@python=$$(sh tools/check_machine.sh) && echo "Python: $$python" && "$$python" -m venv --clear $(VENV)
@@ -139,6 +143,10 @@ $(VENV)/.tools: pyproject.toml | $(VENV)/.package
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.environment
 	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+node_modules/.installed: package.json
+	npm install --silent --no-package-lock --no-audit --no-fund
 	@touch $@
 
 $(LOWEST_VENV)/.package: tools/lowest_versions.py $(PACKAGE_SOURCES)

@@ -1,13 +1,10 @@
 """Every view in a browser: its content, without network requests and console errors."""
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 from polyseme import fit
 from polyseme.explore import write_page
-from polyseme.metrics import distinctive_words, shown_words
+from polyseme.metrics import shown_words
 
 VIEWS = {
     "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
@@ -118,8 +115,8 @@ def test_senses_are_those_of_the_index(themes_page, themes):
         assert str(sense.topic) in block
         assert all(word in block for word in sense.words[:10])
         assert all(title in block for _, title in sense.documents)
-    neighbors = [neighbor.word for neighbor in index.related_words("bank", 20)]
-    assert themes_page.page.locator("main svg").nth(1).locator("text.label").all_text_contents() == neighbors
+    neighbors = {neighbor.word for neighbor in index.related_words("bank", 20)}
+    assert set(themes_page.page.locator("main svg").nth(1).locator("text.label").all_text_contents()) == neighbors
 
 
 def test_deep_links_and_history(opened, themes_file):
@@ -193,17 +190,6 @@ def test_time_remembers_the_chosen_topics(themes_page):
     themes_page.page.locator(".small-chart[aria-pressed=false]").first.click()
     assert themes_page.page.locator("svg.chart path.line").count() == 3
     assert themes_page.page.evaluate("location.hash").startswith("#/time?topics=1%2C3%2C")
-
-
-def test_distinctive_words_of_a_label_are_those_of_metrics(opened, themes, tmp_path):
-    labels = [names[0] for names in themes.labels]
-    path = tmp_path / "page.html"
-    write_page(replace(themes, labels=[[name] for name in labels]), path)
-    page = opened(path, "#/labels/money").page
-    names, scores = distinctive_words(themes.counts, labels)
-    best = np.argsort(-scores[names.index("money")], kind="stable")
-    expected = [themes.vocabulary[word] for word in best if scores[names.index("money"), word] > 0][:30]
-    assert page.locator("svg.chart").first.locator("text.label").all_text_contents() == expected
 
 
 def test_hits_have_snippets_with_marked_words(themes_page):

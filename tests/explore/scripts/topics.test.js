@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { corpus, model, weightsOf } from "../../../src/polyseme/explore/assets/model/corpus.js";
+import { likeliest } from "../../../src/polyseme/explore/assets/model/folding.js";
+import { wordsOfLabel } from "../../../src/polyseme/explore/assets/model/labels.js";
+import {
+  documentsOfSenses,
+  neighborsOf,
+  sensesOf,
+} from "../../../src/polyseme/explore/assets/model/senses.js";
+import {
+  relevantWords,
+  topWords,
+  typicalDocuments,
+} from "../../../src/polyseme/explore/assets/model/topics.js";
+import { assertClose, open, vectors } from "./vectors.js";
+
+await open(vectors.page);
+
+const named = (found) => found.map(({ word }) => model.words[word]);
+
+test("words of a topic by relevance", () => {
+  for (const { topic, lambda, words } of vectors.relevance) {
+    assert.deepEqual(named(relevantWords(topic, lambda, 30)), words);
+  }
+});
+
+test("first words of topics", () => {
+  vectors.first.forEach((words, topic) => assert.deepEqual(topWords(topic, 3), words));
+});
+
+test("typical documents", () => {
+  vectors.typical.forEach((expected, topic) => {
+    const found = typicalDocuments(topic);
+    assert.ok(expected.length > 3);
+    assert.deepEqual(
+      found.map(({ document }) => document),
+      expected,
+    );
+  });
+});
+
+test("most probable topic of a word in a document", () => {
+  for (const { document, topics } of vectors.likeliest) {
+    const theta = weightsOf(document);
+    for (const [word, topic] of topics) assert.equal(likeliest(model, theta, word).topic, topic);
+  }
+});
+
+// The page rounds P(z|d) and P(w|z), so documents and words with nearly equal values may change
+// places.
+test("senses and neighbors of a word", () => {
+  const { word, topics, shares, documents, neighbors, weights } = vectors.senses;
+  const senses = sensesOf(word).filter(({ share }) => share >= 0.1);
+  const column = (list, key) => list.map((item) => item[key]);
+  assert.ok(topics.length > 1);
+  assert.deepEqual(column(senses, "topic"), topics);
+  assertClose(column(senses, "share"), shares, 1e-3);
+  documentsOfSenses(word, topics, 3).forEach((found, i) => {
+    assert.deepEqual(new Set(column(found, "document")), new Set(documents[i]));
+  });
+  const near = neighborsOf(word, 20);
+  assert.deepEqual(new Set(named(near)), new Set(neighbors));
+  assertClose(column(near, "weight"), weights, 1e-4);
+});
+
+test("words that set a label apart", () => {
+  for (const [label, words] of Object.entries(vectors.labels)) {
+    assert.deepEqual(named(wordsOfLabel(corpus.labeled.names.indexOf(label), 30)), words);
+  }
+});

@@ -1,0 +1,291 @@
+"""The scripts of the page compute what Python computes: `node --test` on vectors that Python has written."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.feature_extraction.text import CountVectorizer
+
+from explorer_corpora import themed_page_data, themed_texts
+from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, fit
+from polyseme.explore import from_sklearn, page_data
+from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
+from polyseme.explore.page_data import run_page_data
+from polyseme.metrics import distinctive_words, shown_words
+from polyseme.retrieval import SearchIndex
+from polyseme.retrieval.snippets import QueryFinder, parse_query
+from polyseme.solvers import Tempered
+from polyseme.text import Vectorizer
+
+SCRIPTS = Path(__file__).parent / "scripts"
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+QUERIES = (
+    "ship",
+    "bank loan interest",
+    "Baking bread, at sea: waves of violins",
+    "orchestra zebra",
+    "kneaded doughs rate",
+    "flour anchor violin broker, a recipe for sails",
+)
+MODELS = {
+    "plain": lambda: PLSA(4, random_state=0, tol=1e-4),
+    "background": lambda: PLSA(4, random_state=0, background=0.3),
+    "tempered": lambda: PLSA(4, random_state=0, solver=Tempered(0.8), max_iter=1000),
+    "variational": lambda: LDA(4, random_state=0),
+    "logistic-normal": lambda: CorrelatedTopicModel(4, random_state=0),
+    "tree": lambda: HierarchicalPLSA(branching=2, random_state=0),
+}
+
+
+def run_node(name, vectors, tmp_path):
+    """Run the tests of a script on vectors."""
+    path = tmp_path / "vectors.json"
+    path.write_text(json.dumps(vectors), encoding="utf-8")
+    done = subprocess.run(
+        [NODE, "--test", SCRIPTS / f"{name}.test.js"],
+        env={**os.environ, "POLYSEME_VECTORS": str(path)}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def packed(section):
+    return base64.b64encode(pack_section(*section)).decode()
+
+
+def page_sections(data, *names):
+    sections = summarize(data, "none")
+    return {name: packed((sections[name].values, sections[name].arrays)) for name in names}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return each model with the data of its page."""
+    return {name: (model := make(), themed_page_data(model)) for name, make in MODELS.items()}
+
+
+def test_data(fitted, tmp_path):
+    values = {"text": "é 😀", "list": [1, None, "x"], "empty": {}}
+    types = {"uint8": [0, 255], "uint16": [65535], "uint32": [1, 2**32 - 1, 3], "int32": [-5, 7], "float32": [0.5]}
+    arrays = {name: np.array(numbers, dtype=name) for name, numbers in (types | {"float64": [0.1, -1e300]}).items()}
+    fractions = np.array([[0.5, 0, 2.25], [0, 1.5, 0], [3.0, 0, 0.125]])
+    small = PLSA(2, random_state=0).fit(fractions)
+    pages = {"whole numbers": fitted["plain"][1], "fractions": page_data(small, fractions, ["ab", "bc", "cd"])}
+    numbers = [0, 1, 127, 128, 300, 2**14, 2**31]
+    vectors = {
+        "section": {
+            "section": packed((values, arrays)),
+            "values": values,
+            "arrays": {name: [f"{name.capitalize()}Array", array.tolist()] for name, array in arrays.items()},
+        },
+        "varints": {"bytes": encode_varints(np.array(numbers)).tolist(), "numbers": numbers},
+        "pages": {
+            name: {
+                **page_sections(data, "core", "documents", "counts"),
+                "expected": {
+                    "counts": data.counts.toarray().tolist(),
+                    "doc_topic": data.doc_topic.tolist(),
+                    "topic_word": data.topic_word.tolist(),
+                },
+            }
+            for name, data in pages.items()
+        },
+    }
+    run_node("data", vectors, tmp_path)
+
+
+TONGUES = [
+    "Don't stop: the baker's well-known bread — O’Neill’s, naïve café; x86_64 ﬁle state-of-the-art",
+    "İstanbul'da IŞIK ve ılık; ΟΔΥΣΣΕΥΣ Σίσυφος ΣΑΣ ς Straße GROSSE ǅ",
+    "我们在银行工作，银行在河边。東京タワーへ行きます。 한국어 텍스트 입니다 ภาษาไทยง่ายนิดเดียว",
+    "हिन्दी में शब्द, বাংলা; ကမ္ဘာ العَرَبِيّة كتـــاب עִבְרִית don\u00adt zero\u200dwidth 𝒜𝓁𝓅𝒽𝒶 😀 ½ ① e\u0301te\u0301",
+    "bank bank, loan rates of the bank. Bank loan; san francisco and new york city, new york city",
+]
+RULES = {
+    "scikit-learn": CountVectorizer(),
+    "defaults": Vectorizer(),
+    "english": Vectorizer(language="english"),
+    "no stems": Vectorizer(language="english", stem=False, stop_words=[]),
+    "turkish": Vectorizer(language="turkish"),
+    "other": Vectorizer(language="other"),
+    "korean": Vectorizer(language="korean"),
+    "runs of words": Vectorizer(ngram_range=(1, 3), stop_words="english"),
+    "runs of stems": Vectorizer(language="english", ngram_range=(2, 2)),
+    "phrases": Vectorizer(language="english", phrases=0.2),
+    "letters": Vectorizer(token_pattern=r"\b[^\W\d_]{3,}\b", lowercase=False),
+    "accents": Vectorizer(strip_accents="unicode"),
+    "ascii": Vectorizer(strip_accents="ascii", binary=True),
+}
+
+
+def test_words(tmp_path):
+    vectors = {}
+    for name, vectorizer in RULES.items():
+        vectorizer.fit(TONGUES * 12)  # phrases must occur ten times
+        words = vectorizer.get_feature_names_out().tolist()
+        texts = []
+        for text in (*TONGUES, " ".join(TONGUES), ".".join(reversed(TONGUES)), ""):
+            row = vectorizer.transform([text])
+            texts.append([text, {words[j]: int(n) for j, n in zip(row.indices, row.data, strict=True)}])
+        vectors[name] = {"rules": packed(word_rules(vectorizer, words)), "words": words, "texts": texts}
+    run_node("words", vectors, tmp_path)
+
+
+def folded(vectorizer, fold_in, texts):
+    """Return the counts of texts with their topics."""
+    rows = [vectorizer.transform([text]) for text in texts]
+    return [
+        {"words": row.indices.tolist(), "values": row.data.tolist(), "topics": fold_in(row)[0].tolist()} for row in rows
+    ]
+
+
+def test_folding(fitted, tmp_path):
+    texts = themed_texts(12, seed=5)[0]
+    vectors = {}
+
+    def add(name, model, data, texts):
+        def posterior(row):
+            return model.fold_in(row, inference="posterior").doc_topic
+
+        vectors[name] = {"texts": folded(data.vectorizer, posterior, texts), **page_sections(data, "core")}
+
+    for name, (model, data) in fitted.items():
+        add(name, model, data, (*texts, *QUERIES[1:]))
+    for background in (0.0, 0.3):
+        parts = themed_page_data(model := PLSA(4, random_state=0, background=background))
+        model.fitted_ = replace(model.fitted_, active=np.array([True, False, True, True]))
+        data = page_data(model, parts.counts, vectorizer=parts.vectorizer)
+        name = f"a topic that is off, background {background}"
+        add(name, model, data, (" ".join(texts[:6]), " ".join(texts[6:])))  # a text without a known word gets P(z)
+        assert all(text["topics"][1] < 1e-3 for text in vectors[name]["texts"])
+    vectorizer = CountVectorizer(stop_words="english")
+    counts = vectorizer.fit_transform(themed_texts()[0])
+    lda = LatentDirichletAllocation(4, random_state=0, max_doc_update_iter=1000, mean_change_tol=1e-6).fit(counts)
+    vectors["scikit-learn"] = {
+        "texts": folded(vectorizer, lda.transform, QUERIES[:3]),
+        **page_sections(from_sklearn(lda, counts, vectorizer), "core"),
+    }
+    run_node("folding", vectors, tmp_path)
+
+
+def answers(index, hits, query):
+    return {
+        "query": query,
+        "scores": index.scores([query])[0].tolist(),
+        "hits": [
+            {"row": hit.row, "score": hit.score, "words": [[reason.word, reason.weight] for reason in hit.words]}
+            for hit in hits
+        ],
+    }
+
+
+def test_search(fitted, tmp_path):
+    """By the default method."""
+    vectors = {}
+    names = ("core", "documents", "counts", "rules")
+    for name, (model, data) in fitted.items():
+        index = SearchIndex(data.counts, data.vocabulary, vectorizer=data.vectorizer).set_model(model)
+        queries = [answers(index, index.search(query, k=10), query) for query in QUERIES]
+        vectors[name] = {"queries": queries, **page_sections(data, *names)}
+    options = {"language": "english", "min_df": 1, "max_df": 1.0, "page": False, "random_state": 0}
+    run = fit(themed_texts()[0], 4, output=tmp_path / "run", **options)
+    index = SearchIndex(run.counts, run.vocabulary, vectorizer=run.vectorizer).set_model(run.model)
+    queries = [
+        answers(index, run.search(query, 10), query) for query in (*QUERIES, "harbour ships wind", "the loans of banks")
+    ]
+    vectors["a run"] = {"queries": queries, **page_sections(run_page_data(run), *names)}
+    run_node("search", vectors, tmp_path)
+
+
+QUOTED = (
+    '"apple pears" on a hill',
+    "«THE farmer’s   apples»",
+    '"farmer\'s apples"',
+    'orchard "pears" hill',
+    '"new york" "bank loan"',
+    "“银行”",
+    '"C++ (draft)"',
+    'apple "pears',
+    '".." apple',
+    "no phrase",
+)
+FRUIT = [
+    "Apple pears grow on a hill. The farmer's apples are red.",
+    "On a hill there are apple\npears, and the orchard is near. The farmer’s  Apples are green.",
+    "Pineapple pears, a hill, an orchard, farmer's applesauce. The pear's hill: C++ (draft).",
+]
+
+
+def test_query(tmp_path):
+    vectors = []
+    for query in QUOTED:
+        try:
+            words, phrases = parse_query(query)
+        except InputError:
+            vectors.append({"query": query, "problem": True})
+            continue
+        finder = QueryFinder([], phrases, CountVectorizer(vocabulary=["a"]))
+        texts = [[text, finder.has_phrases(text)] for text in (*FRUIT, *TONGUES)]
+        vectors.append({"query": query, "words": words, "phrases": phrases, "problem": False, "texts": texts})
+    assert sum(vector["problem"] for vector in vectors) == 2
+    run_node("query", vectors, tmp_path)
+
+
+def test_topics(fitted, tmp_path):
+    model, data = fitted["plain"]
+    labels = [names[0] for names in data.labels]
+    data = replace(data, labels=[[label] for label in labels])
+    vocabulary = data.vocabulary
+    index = SearchIndex(data.counts, vocabulary, titles=data.titles).set_model(model)
+    word = vocabulary.index("bank")
+    senses, neighbors = index.senses("bank"), index.related_words("bank", 20)
+    names, scores = distinctive_words(data.counts, labels)
+    best = {name: np.argsort(-row, kind="stable") for name, row in zip(names, scores, strict=True)}
+    vectors = {
+        "page": page_sections(data, "core", "documents", "counts"),
+        "relevance": [
+            {
+                "topic": topic,
+                "lambda": value,
+                "words": [
+                    vocabulary[w]
+                    for w in shown_words(data.word_documents, 30, relevance=value)[topic]
+                    if data.topic_word[topic, w] > 0
+                ],
+            }
+            for topic in range(4)
+            for value in (0, 0.35, 0.5, 1)
+        ],
+        "first": [[vocabulary[w] for w in words] for words in shown_words(data.word_documents, 3)],
+        "typical": data.topic_documents(10).documents,
+        "likeliest": [
+            {
+                "document": d,
+                "topics": [
+                    [int(w), int((data.doc_topic[d] * data.topic_word[:, w]).argmax())]
+                    for w in data.counts[[d]].indices
+                ],
+            }
+            for d in (0, 4, 7)
+        ],
+        "senses": {
+            "word": word,
+            "topics": [sense.topic for sense in senses],
+            "shares": [sense.share for sense in senses],
+            "documents": [[data.titles.index(title) for _, title in sense.documents] for sense in senses],
+            "neighbors": [neighbor.word for neighbor in neighbors],
+            "weights": [neighbor.weight for neighbor in neighbors],
+        },
+        "labels": {
+            name: [vocabulary[w] for w in best[name] if scores[names.index(name), w] > 0][:30] for name in names
+        },
+    }
+    run_node("topics", vectors, tmp_path)
