@@ -26,16 +26,16 @@ def test_rules_that_a_page_cannot_apply_have_a_reason(reason):
     vectorizer = REFUSED[reason]
     if type(vectorizer) is CountVectorizer:
         vectorizer.fit(TEXTS)
-    values, arrays = word_rules(vectorizer, ["a"])
+    values, arrays = word_rules(vectorizer)
     assert reason in values["reason"]
-    plain, plain_arrays = word_rules(None, ["a"])
+    plain, plain_arrays = word_rules(None)
     assert values == {**plain, "reason": values["reason"]}
     assert [arrays[name].tolist() for name in arrays] == [plain_arrays[name].tolist() for name in arrays]
 
 
 def test_rules_contain_the_settings_of_the_vectorizer():
     vectorizer = CountVectorizer(strip_accents="unicode", lowercase=False, binary=True, stop_words=["of", "the"])
-    values, _ = word_rules(vectorizer.fit(TEXTS), list(vectorizer.get_feature_names_out()))
+    values, _ = word_rules(vectorizer.fit(TEXTS))
     assert (values["reason"], values["lowercase"], values["binary"]) == ("", False, True)
     assert values["accents"] == "unicode"
     assert "\u0301" in values["marks"]
@@ -45,7 +45,7 @@ def test_rules_contain_the_settings_of_the_vectorizer():
 
 def test_stems_are_pairs_of_a_form_and_the_word_it_counts_for():
     vectorizer = Vectorizer(language="english").fit(TEXTS)
-    values, _ = word_rules(vectorizer, list(vectorizer.get_feature_names_out()))
+    values, _ = word_rules(vectorizer)
     names = dict(zip(values["forms"], values["names"], strict=True))
     assert names
     for form, name in names.items():

@@ -135,7 +135,7 @@ def test_words(tmp_path):
         for text in (*TONGUES, " ".join(TONGUES), ".".join(reversed(TONGUES)), ""):
             row = vectorizer.transform([text])
             texts.append([text, {words[j]: int(n) for j, n in zip(row.indices, row.data, strict=True)}])
-        vectors[name] = {"rules": packed(word_rules(vectorizer, words)), "words": words, "texts": texts}
+        vectors[name] = {"rules": packed(word_rules(vectorizer)), "words": words, "texts": texts}
     run_node("words", vectors, tmp_path)
 
 

@@ -40,9 +40,9 @@ from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmount
 from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
-from polyseme.text.languages import get_language, language_token_rules, scikit_learn_token_rules
+from polyseme.text.languages import Language, get_language, language_token_rules, scikit_learn_token_rules
 from polyseme.text.readers.inputs import days_of
-from polyseme.text.tokens import Characters, pattern_characters
+from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
 
 
@@ -204,7 +204,7 @@ def summarize(data: PageData, text: str = "excerpt") -> dict[str, Section]:
         "core": _core(data, text, firsts),
         "documents": _documents(data),
         "counts": Section({}, pack_counts(data.counts)),
-        "rules": Section(*word_rules(data.vectorizer, data.vocabulary)),
+        "rules": Section(*word_rules(data.vectorizer)),
     }
     for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
         sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
@@ -571,38 +571,30 @@ def _topic_type(n_topics: int) -> type[np.unsignedinteger[Any]]:
 
 # rules of a vectorizer
 
-_DEFAULT_PATTERN = CountVectorizer().token_pattern
 _KIND_SHIFT = 24
 
 
-def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], dict[str, Array]]:
+def word_rules(vectorizer: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the rules as JSON values and arrays. `reason` says why the page cannot apply them; "" if it can.
 
-    Without a vectorizer, texts are split as in scikit-learn's CountVectorizer, and the words are looked up in the
-    vocabulary, as in `SearchIndex`.
+    Without a vectorizer, or with a reason, texts are split as in scikit-learn's CountVectorizer, and the words are
+    looked up in the vocabulary, as in `SearchIndex`.
     """
-    if vectorizer is None:
-        return _default_rules("")
-    if not isinstance(vectorizer, CountVectorizer):
-        return _default_rules(f"The words were counted with {type(vectorizer).__name__}, which only runs in Python.")
-    language = getattr(vectorizer, "language_", None)
-    reason = _unsupported(vectorizer, language)
-    if reason:
-        return _default_rules(reason)
-    rules = None if language is None else get_language(language)
-    splitting = scikit_learn_token_rules(vectorizer) if rules is None else language_token_rules(vectorizer, rules)
-    if splitting.words is not None:
-        return _default_rules("The texts were split into words by a pattern that needs Python's regular expressions.")
+    reason = "" if vectorizer is None else _unsupported(vectorizer)
+    if vectorizer is None or reason:
+        vectorizer = CountVectorizer()
+    language = _language(vectorizer)
+    splitting = _token_rules(vectorizer)
     forms, named = _forms(vectorizer)
     values = {
-        "reason": "",
+        "reason": reason,
         "lowercase": bool(vectorizer.lowercase),
         "accents": vectorizer.strip_accents or "",
         "marks": _combining_marks() if vectorizer.strip_accents == "unicode" else [],
-        "language": language or "",
-        "normal": rules is not None,
-        "dotless": rules is not None and rules.code == "tr",
-        "apostrophes": rules is not None and "'" in rules.joiners,
+        "language": "" if language is None else language.name,
+        "normal": language is not None,
+        "dotless": language is not None and language.code == "tr",
+        "apostrophes": language is not None and "'" in language.joiners,
         "binary": bool(vectorizer.binary),
         "runs": [int(size) for size in vectorizer.ngram_range],
         "stops": sorted(splitting.stops),
@@ -614,8 +606,20 @@ def word_rules(vectorizer: Any, vocabulary: list[str]) -> tuple[dict[str, Any], 
     return values, _kinds(splitting.characters)
 
 
-def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
+def _language(vectorizer: CountVectorizer) -> Language | None:
+    name = getattr(vectorizer, "language_", None)
+    return None if name is None else get_language(name)
+
+
+def _token_rules(vectorizer: CountVectorizer) -> TokenRules:
+    language = _language(vectorizer)
+    return scikit_learn_token_rules(vectorizer) if language is None else language_token_rules(vectorizer, language)
+
+
+def _unsupported(vectorizer: Any) -> str:
     """Return why the page cannot count texts as this vectorizer does; "" if it can."""
+    if not isinstance(vectorizer, CountVectorizer):
+        return f"The words were counted with {type(vectorizer).__name__}, which only runs in Python."
     if callable(vectorizer.analyzer):
         return "The texts were split into words by an analyzer written in Python."
     if vectorizer.tokenizer is not None:
@@ -626,20 +630,11 @@ def _unsupported(vectorizer: CountVectorizer, language: str | None) -> str:
         return "The counts are of parts of words, not of words."
     if callable(vectorizer.strip_accents):
         return "The accents were removed by a function written in Python."
-    fitted = isinstance(vectorizer, Vectorizer) and vectorizer.language is not None
-    return "The vectorizer is not fitted, so its language is not known." if fitted and language is None else ""
-
-
-def _default_rules(reason: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    characters = pattern_characters(_DEFAULT_PATTERN, True)
-    assert characters is not None
-    values = {
-        "reason": reason, "lowercase": True, "accents": "", "marks": [], "language": "", "normal": False,
-        "dotless": False, "apostrophes": False, "binary": False, "runs": [1, 1], "stops": [], "phrases": [],
-        "forms": [], "names": [],
-        "shortest": characters.min_length,
-    }  # fmt: skip
-    return values, _kinds(characters)
+    if isinstance(vectorizer, Vectorizer) and vectorizer.language is not None and _language(vectorizer) is None:
+        return "The vectorizer is not fitted, so its language is not known."
+    if _token_rules(vectorizer).words is not None:
+        return "The texts were split into words by a pattern that needs Python's regular expressions."
+    return ""
 
 
 def _combining_marks() -> list[str]:
