@@ -21,7 +21,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-IN_WHEEL = ("py.typed", "_kernels.pyi", "text/_counting.pyi", "retrieval/_postings.pyi", "explore/assets/app.js")
+IN_WHEEL = (
+    "py.typed", "_kernels.pyi", "text/_counting.pyi", "retrieval/_postings.pyi", "explore/assets/app.js",
+    "explore/assets/model/data.js",
+)  # fmt: skip
 IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "src/polyseme/_native/sweep.hpp")
 UNWANTED = (".so", ".pyd", ".dylib", ".o", ".pyc", ".egg-info", ".venv", ".git", ".ci", "build", "dist")
 

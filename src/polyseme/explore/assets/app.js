@@ -1,8 +1,7 @@
 // The page: its views, and what happens when it opens.
 
 import { address } from "./addresses.js";
-import { corpus, loadCorpus, loadModel, loadRules, model, rules } from "./model/corpus.js";
-import { foldIn } from "./model/folding.js";
+import { corpus, loadCorpus, loadModel, loadRules, model } from "./model/corpus.js";
 import { searchText } from "./model/search.js";
 import { follow, go, navigation, searchField } from "./router.js";
 import { viewDocument } from "./views/document.js";
@@ -69,23 +68,14 @@ async function start() {
   document.documentElement.dataset.ready = "all";
 }
 
-// The numbers behind the views, for scripts such as the tests of the page.
+// What a search finds, for scripts such as the tests of the page.
 Object.assign(window, {
   polyseme: {
     started: start(),
     async search(text, most = 10) {
       await loadAll();
-      const { hits, others } = await searchText(text, most, { reasons: 1000 });
-      return [...hits, ...others].map(({ reasons, ...hit }) => ({
-        ...hit,
-        words: reasons.map(({ word, weight }) => [model.words[word], weight]),
-      }));
-    },
-    async fold(text) {
-      await loadRules();
-      const { words, values, unknown } = rules.counts(text);
-      const counts = Array.from(words, (word, i) => [model.words[word], values[i]]);
-      return { counts, unknown, topics: Array.from(foldIn(model, { words, values })) };
+      const { hits, others } = await searchText(text, most);
+      return [...hits, ...others];
     },
   },
 });
