@@ -45,7 +45,7 @@ function parsed(fragment) {
       }),
   );
   return {
-    view: view in views ? view : "topics",
+    view: Object.hasOwn(views, view) ? view : "topics",
     argument: rest.length ? decoded(rest.join("/")) : undefined,
     settings,
   };

@@ -112,7 +112,7 @@ export function viewWord(argument) {
               "than in the corpus as a whole (in nats).",
             save: {
               name: `neighbors of ${model.words[word]}`,
-              chart: true,
+              chart: neighbors.length > 0,
               rows: () => [
                 ["word", "weight"],
                 ...neighbors.map(({ word: other, weight }) => [model.words[other], weight]),
