@@ -251,6 +251,16 @@ class TestKnownTopics:
         assert PriorSum((Dirichlet(2), Entropic(1))).of_training() is None
 
 
+@pytest.mark.parametrize("priors", [(Sparsing(6.0), Smoothing(0.6)), (Dirichlet(0.9), Smoothing(0.01))])
+def test_the_density_of_a_sum_omits_zeros_that_the_sum_prefers(priors):
+    """The pseudo-counts of the sum are negative, as those of a single sparse prior."""
+    f = np.array([[0.5, 0.5, 0, 0, 0, 0], [0.4, 0.3, 0.3, 0, 0, 0]])
+    pseudo_counts = sum(prior.pseudo_counts(f, f) for prior in priors)
+    expected = (pseudo_counts * np.log(np.where(f > 0, f, 1))).sum(axis=1)
+    np.testing.assert_allclose(PriorSum(priors).row_log_density(f), expected, rtol=1e-12)
+    assert PriorSum((Smoothing(6.1), *priors)).log_density(f) == -np.inf
+
+
 class TestSeedWords:
     VOCABULARY = ("court", "judge", "game", "team", "law", "score")
 

@@ -373,7 +373,10 @@ class PriorSum(Prior):
         return added
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Return the term of each row; entries that another prior of the sum sets to zero are omitted.
+        """Return the term of each row; zeros that the sum of the priors prefers are omitted.
+
+        Another prior may not allow these entries to be positive, or their pseudo-counts may add up to at most zero, so
+        that the density of the sum is not zero there.
 
         Parameters
         ----------
@@ -385,9 +388,13 @@ class PriorSum(Prior):
         ndarray of shape (n,)
             One term per row.
         """
+        self.check(factor.shape)
         support, density = self.support(factor.shape), np.zeros(factor.shape[0])
         # The terms of a prior that acts row by row are zero at f = 1: log 1, and 1 log 1.
         inside = factor if support is None else np.where(support, factor, 1.0)
+        if not self.monotone:
+            zeros = (factor == 0) & (self.pseudo_counts(np.zeros(factor.shape), factor) <= 0)
+            inside = np.where(zeros, 1.0, inside)
         for prior in self.priors:
             alike = prior.support(factor.shape) is None and prior.row_by_row() is not None
             density += prior.row_log_density(inside if alike else factor)
