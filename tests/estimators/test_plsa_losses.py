@@ -1,5 +1,7 @@
 """PLSA with other losses: normalized factors, minima under the constraints, and what needs a likelihood."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ import oracles
 import polyseme
 from polyseme import PLSA, UnsupportedError
 from polyseme.core.model import as_loss
+from polyseme.core.shard import sparse_counts
 from polyseme.losses import Beta
 from polyseme.metrics import evaluate
 from polyseme.scale import write_shards
@@ -155,3 +158,14 @@ def test_topics_of_an_edited_model_are_folded_in_by_the_loss():
     assert merged.doc_topic_.shape == (40, 2)
     assert merged.fitted_.inference.loss.name == "squared"
     assert not hasattr(merged, "log_likelihood_")
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared", "chi-square", Beta(1.5)], ids=str)
+def test_new_documents_have_no_weight_in_topics_without_documents(loss):
+    model = PLSA(3, loss=loss, random_state=0, max_iter=5, tol=1).fit(X)
+    unused = replace(model.fitted_, active=np.array([True, False, True]))
+    counts = sparse_counts(X[:4], model.components_.dtype)
+    weights = unused.fold_in(counts).doc_topic
+    np.testing.assert_array_equal(weights[:, 1], 0)
+    expected = replace(unused, topic_word=model.components_[[0, 2]], active=np.ones(2, bool)).fold_in(counts).doc_topic
+    np.testing.assert_allclose(weights[:, [0, 2]], expected, atol=1e-3)

@@ -286,11 +286,12 @@ class LeastLoss(NoLargeArrays):
         self, counts: SparseCounts, B: Array, K: int, n_threads: int, start: Array | None, entries: EntryWeights | None
     ) -> Array:  # fmt: skip
         """Return W (documents x K) for fixed topics B (words x width), not worse than a given start."""
-        totals = counts.totals
-        factor = padded(np.repeat(totals[:, np.newaxis] / K, K, axis=1), B.dtype)
+        totals, used = counts.totals, B[:, :K].any(axis=0)
+        factor = padded(np.where(used, totals[:, np.newaxis] / np.count_nonzero(used), 0.0), B.dtype)
         if start is not None:
-            fitted = start[:, :K].any(axis=1)
-            factor[fitted, :K] = start[fitted, :K]
+            known = np.where(used, start[:, :K], 0)
+            fitted = known.any(axis=1)
+            factor[fitted, :K] = known[fitted]
         if self.free_scale and self.loss.zeros is Zeros.SQUARED and entries is None:
             products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
             factor = least_squares_rows(
