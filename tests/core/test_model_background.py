@@ -12,7 +12,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.kernels import padded
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, AcceleratedEM, FitProblem, HeldOutTempered, Tempered
+from polyseme.solvers import EM, AcceleratedEM, EarlyStopping, FitProblem, HeldOutTempered, Tempered
 from solver_problems import advanced, begin_problem, factors, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -37,8 +37,8 @@ def begin(solver, *, joint, layout=sp.csr_array, weights=None):
     )
 
 
-def fitted(background, **parameters):
-    return PLSA(K, **{"background": background, "random_state": 0, "max_iter": 60, **parameters}).fit(X)
+def fitted(background, counts=X, **parameters):
+    return PLSA(K, **{"background": background, "random_state": 0, "max_iter": 60, **parameters}).fit(counts)
 
 
 def probabilities(model, weights, shares):
@@ -196,6 +196,47 @@ class TestJointBackground:
         shares = LAMBDA / (LAMBDA + (1 - LAMBDA) * theta.sum(axis=1))
         np.testing.assert_allclose(folded.background[seen], shares[seen], atol=1e-3)
         np.testing.assert_allclose(model.doc_background_[seen], shares[seen], atol=0.02)
+
+    @pytest.mark.parametrize("beta", [0.5, 0.8, 1.5])
+    def test_documents_of_a_tempered_fit_have_a_mean_scale_of_one(self, beta):
+        """Folding in uses the share of the topics in the tempered M-step, so that s_d of the fit has the mean one."""
+        model = fitted(JointBackground(LAMBDA), solver=Tempered(beta), max_iter=400, tol=0, dtype="float64")
+        shares = model.doc_background_
+        scales = LAMBDA * (1 - shares) / ((1 - LAMBDA) * shares)
+        assert P_D @ scales == pytest.approx(1, abs=2e-3)
+        assert model.log_likelihood_ == pytest.approx(model.history_["log_likelihood"][-1], abs=2e-4)
+
+    @pytest.mark.parametrize("beta", [1.5, 3.0, 10.0])
+    def test_fits_of_few_tokens_at_a_beta_above_one_are_normalized(self, beta):
+        counts = np.random.default_rng(0).poisson(0.5, (7, 7))
+        model = PLSA(K, background=JointBackground(0.999), solver=Tempered(beta), max_iter=3, random_state=0).fit(
+            counts
+        )
+        for distributions in (model.doc_topic_, model.topic_weights_, model.topic_doc_):
+            np.testing.assert_allclose(distributions.sum(axis=-1), 1, rtol=1e-6)
+
+    def test_topics_have_equal_weights_where_the_background_explains_all_tokens(self):
+        """Powers of the topics' probabilities are zero in float32."""
+        model = fitted(JointBackground(0.999), np.ones((3, 4)), solver=Tempered(20.0), max_iter=3, dtype="float32")
+        np.testing.assert_array_equal(model.doc_background_, 1)
+        for weights in (model.topic_weights_, model.doc_topic_, model.topic_doc_):
+            np.testing.assert_allclose(weights, 1 / K)
+
+    def test_topics_without_documents_have_distributions_of_documents(self):
+        model = PLSA(
+            3, background=JointBackground(0.4), init=(np.eye(3)[[0] * N_DOCS] + [0, 1e-30, 1e-30], PHI), max_iter=40,
+            solver=Tempered(1.5), random_state=0, dtype="float64",
+        ).fit(X)  # fmt: skip
+        assert (model.topic_weights_ == 0).any()
+        np.testing.assert_allclose(model.topic_doc_.sum(axis=1), 1, rtol=1e-12)
+        view = model.fitted_.symmetric_view(model.documents_)
+        np.testing.assert_allclose(view.topic_weights, model.topic_weights_, atol=1e-12)
+
+    def test_held_out_documents_without_observed_tokens_are_scored(self):
+        """They are folded in with the share of the topics in the fit, not in documents without tokens."""
+        stopping = EarlyStopping(folds=2)
+        model = PLSA(1, background=JointBackground(0.3), early_stopping=stopping, max_iter=3).fit(np.full((4, 1), 0.25))
+        assert np.isfinite(model.held_out_).all()
 
 
 class TestFittedModel:

@@ -138,6 +138,23 @@ def naive_fold_in(X, phi, beta, steps=1000):
     return theta
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("background", [0.0, 0.3])
+def test_weights_at_a_beta_above_one_continue_from_the_fit(background):
+    """The weights of a document then have several maxima, and those of the fit belong to its topics."""
+    model = PLSA(3, solver=Tempered(3.0), background=background, max_iter=300, tol=0, dtype="float64", random_state=0)
+    model.fit(oracles.mixed_counts(0, 25, 18, 3, tokens=40))
+    assert model.log_likelihood_ == pytest.approx(model.history_["log_likelihood"][-1], abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_documents_that_only_the_background_explains_have_weights_at_a_beta_above_one():
+    """Their topics lack all of their words, so every row of weights is equally good."""
+    counts, topics = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 3.0]]), np.array([[1e-300, 0.5, 0.5], [1e-300, 0.9, 0.1]])
+    model = PLSA(2, solver=Tempered(2.0), background=0.9, init=(np.full((2, 2), 0.5), topics), max_iter=1).fit(counts)
+    np.testing.assert_array_equal(model.doc_topic_[0], 0.5)
+
+
 def test_the_fitted_beta_is_saved(tmp_path):
     model = PLSA(4, solver="tempered", random_state=0, max_iter=20).fit(X)
     model.save(tmp_path / "model")

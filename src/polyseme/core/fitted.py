@@ -267,9 +267,12 @@ class FittedTopics:
         return active_rows(self.topic_word, self.active)
 
     def symmetric_view(self, documents: TrainingDocuments) -> SymmetricView:
-        """Return P(z) and P(d|z) of the training documents."""
-        scales = topic_scales(self.inference, documents.background)
-        return symmetric_view(documents.doc_topic, documents.doc_weights * scales)
+        """Return P(z) and P(d|z) of the training documents; with a joint background, of the topics' part of them."""
+        background, weights = self.inference.background, documents.doc_weights
+        if background is not None and background.joint:
+            scaled = weights * background.topic_scales(documents.background)
+            weights = scaled / scaled.sum() if scaled.sum() > 0 else weights
+        return symmetric_view(documents.doc_topic, weights)
 
     def missing_words(self, unigram: Floats) -> Array:
         """Return a mask of the words with a positive frequency that have probability zero in every active topic."""
@@ -505,9 +508,9 @@ class FoldedDocuments:
 
 
 def topic_weights_of(parts: Sequence[FoldedPart]) -> Floats:
-    """Return P(z) of all training documents."""
+    """Return P(z) of all training documents. The weights are equal if a joint background explains all tokens."""
     weights = np.asarray(sum(part.topic_weights for part in parts))
-    return weights / weights.sum()
+    return weights / weights.sum() if weights.sum() > 0 else np.full(weights.size, 1 / weights.size)
 
 
 def fold_in_training(

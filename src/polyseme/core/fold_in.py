@@ -2,10 +2,10 @@
 
 The weights maximize the likelihood (`MaximumLikelihood`) or minimize a loss without a likelihood (`LeastLoss`).
 `doc_topic_`, `fit_transform` and `transform` use the same function: it starts from uniform weights and runs until
-convergence, for each document separately. If a prior has several maxima, or a loss is not convex, training documents
-start from the weights of the fit instead, because these weights and the topics are a local optimum together. Words of
-probability zero under all topics and the background are ignored; a document without other words gets P(z). The squared
-loss of NMF is minimized by coordinate descent, every other loss by majorization-minimization.
+convergence, for each document separately. If a prior has several maxima, a beta is above 1, or a loss is not convex,
+training documents start from the weights of the fit instead, because these weights and the topics are a local optimum
+together. Words of probability zero under all topics and the background are ignored; a document without other words gets
+P(z). The squared loss of NMF is minimized by coordinate descent, every other loss by majorization-minimization.
 
 References
 ----------
@@ -63,7 +63,8 @@ class MaximumLikelihood(NoLargeArrays):
 
     @property
     def has_one_maximum(self) -> bool:
-        return self.prior is None or self.prior.concave
+        # The free energy is the log of a norm of the weights, with the exponent beta: not concave above 1.
+        return self.temperature <= 1 and (self.prior is None or self.prior.concave)
 
     def model(self, n_topics: int) -> Model:
         """Return the model of the documents, for `n_topics` topics."""
@@ -105,9 +106,8 @@ def fold_in(
     """Return the topic weights of every row of `counts`, given topic_word (K x words; a row of zeros: topic is off).
 
     Documents without known words get `topic_weights`, P(z). None computes it as the mean of the other documents,
-    weighted by their lengths. A model with a prior starts from the rows of `start` (documents x width; None: uniform
-    weights, which also replace a row of zeros). Under a prior that acts on all documents together, these rows are the
-    result.
+    weighted by their lengths. Documents start from the rows of `start` (documents x width; None: uniform weights, which
+    also replace a row of zeros). If the model acts on all documents together, these rows are the result.
     """
     word_sums = topic_word.sum(axis=0)
     check_topics(word_sums)
@@ -120,7 +120,7 @@ def fold_in(
         model = replace(model, doc_prior=model.doc_prior.row_by_row())
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
     joint = model.background is not None and model.background.joint
-    if joint or model.doc_prior is not None:
+    if joint or model.doc_prior is not None or start is not None:
         theta = _by_sweeps(model, known_counts, phi, tol, n_threads, start)
     else:
         theta = _by_kernel(model, known_counts, phi, tol, n_threads)
@@ -184,6 +184,7 @@ def _by_sweeps(
 ) -> Array:
     """Return theta of any model, by EM on all rows at once. A row stops when a step changes it by at most `tol`."""
     K, B = model.n_topics, model.word_operand(phi)
+    joint = model.background is not None and model.background.joint
     theta, prior = np.full((counts.n_docs, K), 1.0 / K), model.doc_prior
     theta = padded(theta if prior is None else prior.shaped(theta), phi.dtype, model.n_columns)
     if start is not None:
@@ -203,6 +204,8 @@ def _by_sweeps(
         row_sums = shard.row_sums(A, B)
         row_sums[:, K:] = 0
         new = m_step_docs(model, shard, old, A, row_sums)
+        if not joint:  # where the background explains every word, all weights are equally good
+            new = np.where(new.any(axis=1, keepdims=True), new, old)
         theta[rows[moving]] = new[moving]
         moving &= np.abs(new - old).sum(axis=1) > 2 * tol
     logs = Shard(counts, None, n_threads).logs(model.doc_operand(theta), B)

@@ -487,7 +487,7 @@ def topic_use(model: Model, shard: Shard, theta: Array, phi: Array) -> TopicUse:
         theta = restore_support(theta, np.flatnonzero(np.isneginf(shard.logs(A, B))), model.n_topics)
     background = 0.0
     if model.background is not None and model.background.joint:
-        A, B = replace(model, temperature=1.0).operands(theta, phi)
+        A, B = model.operands(theta, phi)
         background = inner(shard.word_sums(A, B)[:, model.n_topics], B[:, model.n_topics])
     return TopicUse(np.asarray(theta.max(axis=0, initial=0)), background)
 

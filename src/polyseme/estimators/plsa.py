@@ -167,8 +167,9 @@ class PLSA(TopicEstimator):
         P(w|z); rows sum to one.
     doc_topic_ : array of shape (n_documents, K)
         P(z|d) of the training documents, equal to `transform(X)`, unless `doc_topic_prior` has several maxima
-        (`prior.concave` is False) or the loss is not strictly convex (`Absolute`, `Beta` below 1 or above 2). Then it
-        starts from the weights of the fit, and `transform` from uniform weights.
+        (`prior.concave` is False), the solver ends at a beta above 1, or the loss is not strictly convex (`Absolute`,
+        `Beta` below 1 or above 2). Then it starts from the weights of the fit, and `transform` from uniform weights.
+        With `KnownTopics` it follows the known topics, which `transform` does not know.
     topic_weights_ : array of shape (K,)
         P(z).
     doc_weights_ : array of shape (n_documents,)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polyseme.core.fold_in import fold_in
+from polyseme.core.model import topic_use
 from polyseme.core.shard import split_in_parts, split_tokens
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
@@ -237,9 +238,12 @@ def _folded_score(
     """Return a function that folds held-out documents in on `observed` and scores them on `scored`."""
 
     def score(run: SolverRun) -> float:
-        topics = np.ascontiguousarray(run.phi[:, : run.model.n_topics].T)
-        folded = fold_in(run.model, observed, topics, None, n_threads=seen.n_threads)
-        operands = run.model.token_operands(folded.doc_topic, topics, folded.background)
+        model, topics = run.model, np.ascontiguousarray(run.phi[:, : run.model.n_topics].T)
+        if model.background is not None and model.background.joint:
+            use = topic_use(model, seen, run.theta, run.phi)
+            model = replace(model, topic_share=1 - use.background / seen.tokens)
+        folded = fold_in(model, observed, topics, None, n_threads=seen.n_threads)
+        operands = model.token_operands(folded.doc_topic, topics, folded.background)
         return mean_log(scored.products(*operands, n_threads=seen.n_threads))
 
     return score

@@ -34,7 +34,9 @@ class Tempered(Solver):
     Parameters
     ----------
     beta : float, default=0.9
-        Power of the posteriors. Values below 1 smooth, 1 is plain EM.
+        Power of the posteriors. Values below 1 smooth, 1 is plain EM. Above 1 the weights of a document have several
+        maxima, so that `doc_topic_` starts from the weights of the fit and `transform` from uniform weights; and powers
+        of small probabilities may be zero in the dtype of the fit, where the objective is -inf: use float64.
     """
 
     name: ClassVar[str] = "tempered"
