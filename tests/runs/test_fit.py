@@ -8,9 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+import oracles
 import polyseme
 from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
 from polyseme import InputError, UnsupportedError
+from polyseme.progress import SilentReporter
 from polyseme.runs import fit as fitting
 from polyseme.selection import reading_topics
 from polyseme.text import Document, read
@@ -298,3 +300,15 @@ def test_a_killed_call_is_resumed_with_the_same_texts(monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(found.model.components_, wanted.model.components_)
     assert math.isclose(found.model.log_likelihood_, wanted.model.log_likelihood_)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize(("max_iter", "advice"), [(2, "a larger max_iter= makes topics sharper"), (2000, "rounding")])
+def test_the_note_of_a_fit_that_has_not_converged_says_what_ended_it(max_iter, advice):
+    notes = []
+    report = SilentReporter()
+    report.note = notes.append
+    model = polyseme.PLSA(3, tol=0, max_iter=max_iter, dtype="float32", random_state=0)
+    fitting.fit_with_progress(model, oracles.mixed_counts(0, 30, 20, 4), report)
+    assert not model.converged_
+    assert len(notes) == 1
+    assert advice in notes[0]

@@ -622,11 +622,11 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) 
     """
     start = time.perf_counter()
     interrupted = False
+    most = Solver.max_iter if model.max_iter is None else model.max_iter
     with report.stage("Fitting topics", unit="iterations") as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a note below replaces it
 
         def show(entry: Mapping[str, float]) -> None:
-            most = Solver.max_iter if model.max_iter is None else model.max_iter
             update(entry["iteration"], most, f"iteration {entry['iteration']:.0f}{perplexity_shown(entry)}")
 
         model.set_params(callback=show)
@@ -639,9 +639,8 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) 
         finally:
             model.set_params(callback=None)
     if not (model.converged_ or interrupted):
-        report.note(
-            f"Stopped after {model.n_iter_} iterations, before convergence: a larger max_iter= makes topics sharper."
-        )
+        advice = "rounding hides further gains" if model.n_iter_ < most else "a larger max_iter= makes topics sharper"
+        report.note(f"Stopped after {model.n_iter_} iterations, before convergence: {advice}.")
     return interrupted, time.perf_counter() - start
 
 
