@@ -14,6 +14,7 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.model import Model
 from polyseme.core.shard import split_tokens
 from polyseme.datasets import sample_corpus
+from polyseme.priors import TopicSelection
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.base import FitProblem, advance_to_end
 from polyseme.solvers.early_stopping import hold_out_tokens
@@ -145,6 +146,16 @@ def test_weights_at_a_beta_above_one_continue_from_the_fit(background):
     model = PLSA(3, solver=Tempered(3.0), background=background, max_iter=300, tol=0, dtype="float64", random_state=0)
     model.fit(oracles.mixed_counts(0, 25, 18, 3, tokens=40))
     assert model.log_likelihood_ == pytest.approx(model.history_["log_likelihood"][-1], abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_held_out_words_are_possible_under_a_prior_that_acts_on_all_documents():
+    """The fit does not see these words, and its weights are those of `doc_topic_`."""
+    counts = np.random.default_rng(1).poisson(1.0, (6, 4)) + np.eye(6, 4)
+    solver = HeldOutTempered(held_out=0.5)
+    model = PLSA(3, solver=solver, doc_topic_prior=TopicSelection(2.0), max_iter=10, random_state=0)
+    model.fit(counts)
+    assert np.isfinite(model.log_likelihood_)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

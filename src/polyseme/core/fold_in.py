@@ -121,12 +121,9 @@ def fold_in(
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
     joint = model.background is not None and model.background.joint
     if joint or model.doc_prior is not None or start is not None:
-        theta = _by_sweeps(model, known_counts, phi, tol, n_threads, start)
+        theta = _by_sweeps(model, known_counts, phi, tol, n_threads, start, together)
     else:
         theta = _by_kernel(model, known_counts, phi, tol, n_threads)
-    if start is not None and together:
-        kept = start.any(axis=1)
-        theta[kept, : model.n_topics] = start[kept, : model.n_topics]
     background = model.background_shares(theta)
     K = model.n_topics
     theta = theta[:, :K]
@@ -180,18 +177,22 @@ def _by_kernel(model: Model, counts: SparseCounts, phi: Array, tol: float, n_thr
 
 
 def _by_sweeps(
-    model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int, start: Array | None
+    model: Model, counts: SparseCounts, phi: Array, tol: float, n_threads: int, start: Array | None, together: bool
 ) -> Array:
-    """Return theta of any model, by EM on all rows at once. A row stops when a step changes it by at most `tol`."""
+    """Return theta of any model, by EM on all rows at once. A row stops when a step changes it by at most `tol`.
+
+    If the model acts on all documents `together`, given rows do not change, except to make their words possible.
+    """
     K, B = model.n_topics, model.word_operand(phi)
     joint = model.background is not None and model.background.joint
     theta, prior = np.full((counts.n_docs, K), 1.0 / K), model.doc_prior
     theta = padded(theta if prior is None else prior.shaped(theta), phi.dtype, model.n_columns)
+    rows, moving = np.arange(counts.n_docs), np.ones(counts.n_docs, dtype=bool)
     if start is not None:
         kept = start.any(axis=1)
         theta[kept] = start[kept]
-    rows = np.arange(counts.n_docs)
-    shard, moving = Shard(counts, None, n_threads), np.ones(counts.n_docs, dtype=bool)
+        moving &= ~(kept & together)
+    shard = Shard(counts, None, n_threads)
     for _ in range(FOLD_IN_STEPS):
         if 2 * np.count_nonzero(moving) < rows.size:
             rows = rows[moving]
@@ -208,6 +209,8 @@ def _by_sweeps(
             new = np.where(new.any(axis=1, keepdims=True), new, old)
         theta[rows[moving]] = new[moving]
         moving &= np.abs(new - old).sum(axis=1) > 2 * tol
+    if model.background is not None:  # it makes every word possible
+        return theta
     logs = Shard(counts, None, n_threads).logs(model.doc_operand(theta), B)
     impossible = np.isneginf(logs)
     support = None if prior is None else prior.support((counts.n_docs, K))
