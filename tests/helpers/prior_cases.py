@@ -37,7 +37,7 @@ def mixed_counts(seed=0, n_docs=60, n_words=30, n_topics=3, tokens=80):
 def em(X, n_topics, doc_prior=None, word_prior=None, *, iterations=100, seed=1):
     """Return the objectives of dense EM, and the factors (theta, phi) of each."""
     doc_prior, word_prior = doc_prior or Dirichlet(1), word_prior or Dirichlet(1)
-    theta = doc_prior.shaped(np.full((len(X), n_topics), 1 / n_topics))
+    theta = doc_prior.adapt_start(np.full((len(X), n_topics), 1 / n_topics))
     phi = plain(np.random.default_rng(seed).exponential(size=(n_topics, X.shape[1])) * (X.sum(axis=0) + 0.01))
     objectives, points = [], []
     for _ in range(iterations):

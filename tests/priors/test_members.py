@@ -232,7 +232,7 @@ class TestKnownTopics:
         assert PriorSum((Dirichlet(1.5), Dirichlet(2))).support(shape) is None
 
     def test_a_start_has_known_topics_only(self):
-        start = KnownTopics(self.KNOWN).shaped(factor())
+        start = KnownTopics(self.KNOWN).adapt_start(factor())
         np.testing.assert_allclose(start.sum(axis=1), 1, rtol=1e-14)
         np.testing.assert_array_equal(np.flatnonzero(start[2]), [0, 5])
         np.testing.assert_allclose(start[2, 0] / start[2, 5], factor()[2, 0] / factor()[2, 5])
@@ -245,10 +245,10 @@ class TestKnownTopics:
 
     def test_new_documents_have_no_known_topics(self):
         prior = KnownTopics(self.KNOWN)
-        assert prior.row_by_row() is None
-        assert prior.of_training().row_by_row() == prior
-        assert PriorSum((prior, Dirichlet(2))).row_by_row() == Dirichlet(2)
-        assert PriorSum((Dirichlet(2), Entropic(1))).of_training() is None
+        assert prior.for_new_documents() is None
+        assert prior.for_training_documents().for_new_documents() == prior
+        assert PriorSum((prior, Dirichlet(2))).for_new_documents() == Dirichlet(2)
+        assert PriorSum((Dirichlet(2), Entropic(1))).for_training_documents() is None
 
 
 @pytest.mark.parametrize("priors", [(Sparsing(6.0), Smoothing(0.6)), (Dirichlet(0.9), Smoothing(0.01))])
@@ -266,7 +266,7 @@ class TestSeedWords:
 
     def test_a_guided_topic_starts_from_its_seed_words_and_the_mean_topic(self):
         factor = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.2, 0.1, 0.7]])
-        start = SeedWords({1: [0, 2], 2: []}).shaped(factor)
+        start = SeedWords({1: [0, 2], 2: []}).adapt_start(factor)
         np.testing.assert_allclose(start, [factor[0], [0.45, 0.15, 0.4], factor[2]])
         np.testing.assert_allclose(start.sum(axis=1), 1)
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import PLSA
-from polyseme.core.dirichlet import inferring
+from polyseme.core.dirichlet import with_inference
 from polyseme.core.shard import sparse_counts
 from polyseme.selection import reading_n_topics, select_n_topics
 from polyseme.selection.cross_validation import score_other_words, scored_topics
@@ -59,7 +59,7 @@ def test_words_of_one_half_of_the_vocabulary_are_predicted_from_the_other_half()
     X = rng.poisson(0.7, (9, 12)).astype(float)
     X[:, 3] *= np.arange(9) < 6  # does not occur in the documents of the fit from row 6 on
     fitted = PLSA(3, random_state=0, max_iter=20).fit(X[6:])
-    topics = inferring(scored_topics(fitted), None)
+    topics = with_inference(scored_topics(fitted), None)
     found = score_other_words(topics, X[:6], seed=4, n_threads=1)
     first = np.random.default_rng(4).permutation(12) % 2 == 0
     logs, base, tokens = np.zeros(6), np.zeros(6), np.zeros(6)

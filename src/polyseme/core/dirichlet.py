@@ -233,7 +233,7 @@ class DirichletPosterior:
 
     kind: ClassVar[str] = "dirichlet"
     is_likelihood: ClassVar[bool] = True
-    weighs_unknown: ClassVar[bool] = True
+    has_prior_mean: ClassVar[bool] = True
     has_one_maximum: ClassVar[bool] = True
     learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
@@ -330,7 +330,7 @@ class LearnedPosterior(NoLargeArrays):
 
     kind: ClassVar[str] = "posterior"
     is_likelihood: ClassVar[bool] = True
-    weighs_unknown: ClassVar[bool] = True
+    has_prior_mean: ClassVar[bool] = True
     has_one_maximum: ClassVar[bool] = True
     learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
@@ -389,11 +389,11 @@ MODEL, POSTERIOR = "model", "posterior"
 """Names of the inferences that users choose from."""
 
 
-def inferring(fitted: FittedTopics, inference: str | None) -> FittedTopics:
+def with_inference(fitted: FittedTopics, inference: str | None) -> FittedTopics:
     """Return the model with the named inference: "model" or "posterior". None: the posterior if a prior was learned."""
     if inference not in (None, MODEL, POSTERIOR):
         raise InputError(f"inference must be {POSTERIOR!r} or {MODEL!r}, got {inference!r}.")
-    if inference == POSTERIOR and fitted.document_prior is None and not fitted.inference.weighs_unknown:
+    if inference == POSTERIOR and fitted.document_prior is None and not fitted.inference.has_prior_mean:
         raise UnsupportedError(
             "The model has no prior of P(z|d), which only a fit by likelihood to all documents learns: use "
             f"inference={MODEL!r}."

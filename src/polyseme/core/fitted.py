@@ -84,7 +84,7 @@ class Inference(Protocol):
     """Name in files and pages."""
     is_likelihood: ClassVar[bool]
     """Whether documents have a likelihood, so that held-out words can be scored."""
-    weighs_unknown: ClassVar[bool]
+    has_prior_mean: ClassVar[bool]
     """Whether a document without known words gets weights from the inference itself, and not P(z)."""
     learns_prior: ClassVar[bool]
     """Whether a prior on P(z|d) is learned from training documents (`LearnedPrior`), because the inference has none."""
@@ -359,7 +359,7 @@ class FoldIn:
     """Number of tokens of the corpus, weighted."""
     topic_weights: Floats | None = None
     prior: Prior | None = None
-    """Prior with terms for individual training documents (`Prior.of_training`). It replaces that of the inference."""
+    """Prior with terms for training documents (`Prior.for_training_documents`). It replaces that of the inference."""
 
     def of_rows(self, rows: slice) -> FoldIn:
         """Return the task for some of the documents. With a prior for individual documents, they must be in memory."""
@@ -401,7 +401,7 @@ class FoldIn:
         unknown = np.diff(folded.counts.indptr) == 0
         part = FoldedPart(
             {**rows, **folded.parameters},
-            np.flatnonzero(unknown & (not inference.weighs_unknown)),
+            np.flatnonzero(unknown & (not inference.has_prior_mean)),
             documents.total_log(logs),
             0.0 if folded.bounds is None else documents.total_log(folded.bounds),
             weighted_sum(totals / self.tokens * topic_scales(inference, folded.background), folded.doc_topic),

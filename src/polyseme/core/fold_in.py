@@ -49,7 +49,7 @@ class MaximumLikelihood(NoLargeArrays):
 
     kind: ClassVar[str] = "likelihood"
     is_likelihood: ClassVar[bool] = True
-    weighs_unknown: ClassVar[bool] = False
+    has_prior_mean: ClassVar[bool] = False
     learns_prior: ClassVar[bool] = True
     parameter_names: ClassVar[tuple[str, ...]] = ()
     temperature: float = 1.0
@@ -117,7 +117,7 @@ def fold_in(
     known_counts, unseen_tokens = select_known_words(counts, known)
     together = not model.is_separable
     if model.doc_prior is not None:
-        model = replace(model, doc_prior=model.doc_prior.row_by_row())
+        model = replace(model, doc_prior=model.doc_prior.for_new_documents())
     phi = padded(topic_word.T, counts.dtype, model.n_columns)
     joint = model.background is not None and model.background.joint
     if joint or model.doc_prior is not None or start is not None:
@@ -137,7 +137,7 @@ def fold_in(
             topic_weights = weighted_sum(totals, theta) / totals.sum() if totals.sum() > 0 else np.full(K, 1.0 / K)
         theta[empty] = topic_weights
         if model.doc_prior is not None:
-            theta = model.doc_prior.shaped(theta).astype(theta.dtype, copy=False)
+            theta = model.doc_prior.adapt_start(theta).astype(theta.dtype, copy=False)
     return DocumentWeights(np.ascontiguousarray(theta), background, known_counts, unseen_tokens)
 
 
@@ -145,7 +145,7 @@ def fold_in_shard(model: Model, shard: Shard, phi: Array) -> Array:
     """Return theta (documents x width) of a shard for fixed phi (words x width), as a start of a fit."""
     if model.background is not None and model.background.joint:
         raise UnsupportedError("JointBackground cannot start from topics alone: give init=(doc_topic, topic_word).")
-    known = None if model.doc_prior is None else model.doc_prior.of_training()
+    known = None if model.doc_prior is None else model.doc_prior.for_training_documents()
     if known is not None:
         model = replace(model, doc_prior=known)
     topic_word = phi[:, : model.n_topics].T
@@ -186,7 +186,7 @@ def _by_sweeps(
     K, B = model.n_topics, model.word_operand(phi)
     joint = model.background is not None and model.background.joint
     theta, prior = np.full((counts.n_docs, K), 1.0 / K), model.doc_prior
-    theta = padded(theta if prior is None else prior.shaped(theta), phi.dtype, model.n_columns)
+    theta = padded(theta if prior is None else prior.adapt_start(theta), phi.dtype, model.n_columns)
     rows, moving = np.arange(counts.n_docs), np.ones(counts.n_docs, dtype=bool)
     if start is not None:
         kept = start.any(axis=1)
@@ -237,7 +237,7 @@ class LeastLoss(NoLargeArrays):
 
     kind: ClassVar[str] = "loss"
     is_likelihood: ClassVar[bool] = False
-    weighs_unknown: ClassVar[bool] = False
+    has_prior_mean: ClassVar[bool] = False
     learns_prior: ClassVar[bool] = False
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None

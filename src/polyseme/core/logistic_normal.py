@@ -182,7 +182,7 @@ class LogisticNormalPosterior(NoLargeArrays):
 
     kind: ClassVar[str] = "logistic-normal"
     is_likelihood: ClassVar[bool] = True
-    weighs_unknown: ClassVar[bool] = True
+    has_prior_mean: ClassVar[bool] = True
     has_one_maximum: ClassVar[bool] = True
     learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")

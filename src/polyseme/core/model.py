@@ -267,7 +267,7 @@ class Model:
         """Whether the weights of a document, given the topics, depend on that document only."""
         joint = self.background is not None and self.background.joint
         parts = () if self.doc_prior is None else self.doc_prior.parts
-        return not joint and all(part.row_by_row() is not None for part in parts)
+        return not joint and all(part.for_new_documents() is not None for part in parts)
 
     @property
     def _priors(self) -> list[Prior]:

@@ -166,7 +166,7 @@ class Corpus(Protocol):
     def total(self, function: Callable[..., Any], rows: Rows = None, shared: tuple[Array, ...] = ()) -> Any:
         """Return the sum of the statistics function(shard, rows, *shared) of all shards."""
 
-    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
+    def scan_shards(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """Run state = step(number, shard, state) for each shard, in random order. Return the last state."""
 
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Rows = None) -> FoldedDocuments:
@@ -288,7 +288,7 @@ class MemoryCorpus(Shard):
     def total(self, function: Callable[..., Any], rows: Array | None = None, shared: tuple[Array, ...] = ()) -> Any:
         return function(self, rows, *shared)
 
-    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
+    def scan_shards(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         return step(0, self, state)
 
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Array | None = None) -> FoldedDocuments:
@@ -314,7 +314,7 @@ class MemoryCorpus(Shard):
             doc_topic, unknown = folded["doc_topic"], np.concatenate([part.unknown for part in parts])
             doc_topic[unknown] = topic_weights_of(parts)
             if job.prior is not None:
-                doc_topic[unknown] = job.prior.with_rows(unknown).shaped(doc_topic[unknown])
+                doc_topic[unknown] = job.prior.with_rows(unknown).adapt_start(doc_topic[unknown])
         return FoldedDocuments(parts, sums, folded)
 
     def load(self, rng: np.random.Generator | None = None, most: int | None = None) -> tuple[MemoryCorpus, bool]:

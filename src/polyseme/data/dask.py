@@ -324,7 +324,7 @@ class DaskShards(ShardedCorpus):
         arrays = self.share(shared).future if shared else ()
         return self._per_shard(_call, function, futures, arrays)
 
-    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
+    def scan_shards(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         """Run a chain of tasks. The client receives the state every few tasks, so a lost worker repeats only these."""
         order = rng.permutation(self.n_shards).tolist()
         for start in range(0, len(order), _CHAIN_LENGTH):

@@ -567,7 +567,7 @@ class LocalShards(ShardedCorpus):
         shard = self.shard(number)
         return function(shard, None if rows is None else rows.of(number, shard), *shared)
 
-    def in_turn(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
+    def scan_shards(self, step: StreamStep, state: StreamState, rng: np.random.Generator) -> StreamState:
         for number in rng.permutation(self.n_shards).tolist():
             state = step(number, self.shard(number), state)
         return state

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
-from polyseme.core.dirichlet import MODEL, inferring
+from polyseme.core.dirichlet import MODEL, with_inference
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
@@ -543,7 +543,7 @@ class TopicEstimator(FittedDecomposition):
             `bounds` and `parameters` describe the posterior of each document, in models that have one.
         """
         check_is_fitted(self)
-        fitted = inferring(self.fitted_, inference)
+        fitted = with_inference(self.fitted_, inference)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         return fitted.fold_in(counts, n_threads=effective_threads(self.n_jobs))
 
@@ -700,7 +700,7 @@ class TopicEstimator(FittedDecomposition):
             raise InputError(f"seed must be at most 2**32 - 1, got {seed!r}.")
         n_splits = check_integer("n_splits", n_splits, least=1)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
-        n_threads, fitted = effective_threads(self.n_jobs), inferring(self.fitted_, inference)
+        n_threads, fitted = effective_threads(self.n_jobs), with_inference(self.fitted_, inference)
         reports = []
         for split in range(n_splits):
             halves = split_tokens(counts, int(seed) + (split << 32))  # so no two seeds share a split
@@ -836,8 +836,8 @@ def topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
     if model.background is not None and model.background.joint:
         topic_share = 1.0 - sum(shard.background for shard in use) / corpus.tokens
     prior = model.doc_prior
-    if prior is not None and prior.of_training() is not None:  # it depends on the training documents
-        prior = prior.row_by_row()
+    if prior is not None and prior.for_training_documents() is not None:  # it depends on the training documents
+        prior = prior.for_new_documents()
     inference: Inference = MaximumLikelihood(model.temperature, model.background, prior, topic_share)
     if not model.loss.is_likelihood:
         inference = LeastLoss(model.loss, model.free_scale)

@@ -84,7 +84,7 @@ def _has_partial_fit(estimator: PLSA) -> bool:
     if (
         (background is not None and background.joint)
         or (word_prior is not None and not word_prior.neutral)
-        or any(part.row_by_row() is None for part in parts)
+        or any(part.for_new_documents() is None for part in parts)
     ):
         raise UnsupportedError(
             "partial_fit sees some documents at a time: it takes no topic_word_prior, no JointBackground, and no "
@@ -548,7 +548,7 @@ class PLSA(TopicEstimator):
         problem.corpus.release()
         del best, problem, starts  # frees the memory of the fit before the documents are folded in
         doc_prior = None if self.doc_topic_prior is None else as_prior(self.doc_topic_prior)
-        prior = None if doc_prior is None or doc_prior.neutral else doc_prior.of_training()
+        prior = None if doc_prior is None or doc_prior.neutral else doc_prior.for_training_documents()
         folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, prior=prior, **topics)
         if not interrupted:
             folder.finish()
@@ -586,9 +586,9 @@ class PLSA(TopicEstimator):
     def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
         """Return theta, in the form that the corpus uses, and phi, both padded. With another loss, return n_d theta."""
         theta, phi = self._unshaped_start(corpus, model, rng)
-        if model.doc_prior is not None and model.doc_prior.of_training() is not None:  # a corpus in memory
+        if model.doc_prior is not None and model.doc_prior.for_training_documents() is not None:  # a corpus in memory
             rows = theta[:, : model.n_topics].astype(np.float64)
-            theta = padded(model.doc_prior.shaped(rows), theta.dtype, model.n_columns)
+            theta = padded(model.doc_prior.adapt_start(rows), theta.dtype, model.n_columns)
         return theta, phi
 
     def _unshaped_start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:

@@ -185,7 +185,7 @@ class Prior(ABC):
         """
         return self
 
-    def shaped(self, factor: Floats) -> Floats:
+    def adapt_start(self, factor: Floats) -> Floats:
         """Return a start of the factor, adjusted to the terms of the prior for individual rows.
 
         Parameters
@@ -200,7 +200,7 @@ class Prior(ABC):
         """
         return factor
 
-    def row_by_row(self) -> Prior | None:
+    def for_new_documents(self) -> Prior | None:
         """Return the prior of a single row, as folding in uses it for each document.
 
         Returns
@@ -225,7 +225,7 @@ class Prior(ABC):
         """
         return self
 
-    def of_training(self) -> Prior | None:
+    def for_training_documents(self) -> Prior | None:
         """Return the prior with which the training documents are folded in, if it differs from that of new documents.
 
         Returns
@@ -334,13 +334,13 @@ class PriorSum(Prior):
     def resolve(self, vocabulary: Vocabulary) -> PriorSum:
         return PriorSum(tuple(prior.resolve(vocabulary) for prior in self.priors))
 
-    def shaped(self, factor: Floats) -> Floats:
+    def adapt_start(self, factor: Floats) -> Floats:
         for prior in self.priors:
-            factor = prior.shaped(factor)
+            factor = prior.adapt_start(factor)
         return factor
 
-    def row_by_row(self) -> Prior | None:
-        return combine(part for prior in self.priors if (part := prior.row_by_row()) is not None)
+    def for_new_documents(self) -> Prior | None:
+        return combine(part for prior in self.priors if (part := prior.for_new_documents()) is not None)
 
     def support(self, shape: tuple[int, ...]) -> Array | None:
         masks = [mask for prior in self.priors if (mask := prior.support(shape)) is not None]
@@ -349,12 +349,12 @@ class PriorSum(Prior):
     def with_rows(self, rows: Any) -> PriorSum:
         return PriorSum(tuple(prior.with_rows(rows) for prior in self.priors))
 
-    def of_training(self) -> Prior | None:
-        known = [prior.of_training() for prior in self.priors]
+    def for_training_documents(self) -> Prior | None:
+        known = [prior.for_training_documents() for prior in self.priors]
         if all(prior is None for prior in known):
             return None
         pairs = zip(known, self.priors, strict=True)
-        return combine(part for own, prior in pairs if (part := own or prior.row_by_row()) is not None)
+        return combine(part for own, prior in pairs if (part := own or prior.for_new_documents()) is not None)
 
     def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> PriorSum:
         return PriorSum(tuple(prior.with_merged_columns(groups) for prior in self.priors))
@@ -396,7 +396,7 @@ class PriorSum(Prior):
             zeros = (factor == 0) & (self.pseudo_counts(np.zeros(factor.shape), factor) <= 0)
             inside = np.where(zeros, 1.0, inside)
         for prior in self.priors:
-            alike = prior.support(factor.shape) is None and prior.row_by_row() is not None
+            alike = prior.support(factor.shape) is None and prior.for_new_documents() is not None
             density += prior.row_log_density(inside if alike else factor)
         return density
 

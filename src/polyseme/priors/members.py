@@ -326,7 +326,7 @@ class TopicSelection(Prior):
     def monotone(self) -> bool:
         return self.neutral
 
-    def row_by_row(self) -> None:
+    def for_new_documents(self) -> None:
         """Return None, because all documents together determine which topics are removed.
 
         Returns
@@ -477,7 +477,7 @@ class SeedWords(Prior):
                     f"SeedWords: column {out_of_range[0]} is a seed word, but columns end at {shape[1] - 1}."
                 )
 
-    def shaped(self, factor: Floats) -> Floats:
+    def adapt_start(self, factor: Floats) -> Floats:
         """Return a start in which each guided topic has half of its probability on its seed words.
 
         The other half is the mean of all topics. With a random half, a guided topic could start nearer to some other
@@ -529,7 +529,7 @@ class KnownTopics(Prior):
     strength : float, default=None
         Number of pseudo-counts per document, at least zero. 0 is neutral. None: other topics have weight zero.
     in_training : bool, default=False
-        Set by `of_training`: the documents that are folded in are the training documents.
+        Set by `for_training_documents`: the documents that are folded in are the training documents.
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
@@ -577,7 +577,7 @@ class KnownTopics(Prior):
         mask[rows, columns] = True
         return mask
 
-    def shaped(self, factor: Floats) -> Floats:
+    def adapt_start(self, factor: Floats) -> Floats:
         """Return a start in which a document has weight in its known topics only, if there is no strength.
 
         Parameters
@@ -615,16 +615,16 @@ class KnownTopics(Prior):
         chosen = np.arange(len(self.topics))[rows]
         return replace(self, topics=tuple(self.topics[row] for row in chosen))
 
-    def of_training(self) -> KnownTopics:
+    def for_training_documents(self) -> KnownTopics:
         return replace(self, in_training=True)
 
-    def row_by_row(self) -> KnownTopics | None:
+    def for_new_documents(self) -> KnownTopics | None:
         """Return None, because the topics of a new document are not known.
 
         Returns
         -------
         KnownTopics or None
-            This prior if it comes from `of_training`.
+            This prior if it comes from `for_training_documents`.
         """
         return self if self.in_training else None
 

@@ -221,7 +221,7 @@ def _nmf(model: TextModel, n_topics: int | None, settings: dict[str, Any], optio
         prior = seed_prior(seeds, K, totals)
         (rng,) = generators(settings["random_state"], 1)
         start = normalize_rows(rng.standard_exponential((K, len(totals))) * np.asarray(totals, dtype=np.float64))
-        settings = {**settings, "init": (None, prior.shaped(start))}
+        settings = {**settings, "init": (None, prior.adapt_start(start))}
     return NMF(K, **settings)
 
 

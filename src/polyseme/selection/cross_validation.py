@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.dirichlet import inferring
+from polyseme.core.dirichlet import with_inference
 from polyseme.core.fitted import FittedTopics, observed_shares
 from polyseme.core.shard import sparse_counts, split_in_parts, split_tokens
 from polyseme.errors import InputError, UnsupportedError
@@ -286,7 +286,7 @@ def score_documents(
     if kind == FOLDED_IN:
         return score_held_out(fitted, kind, counts, counts, 0.0, n_threads=n_threads)
     observed, held_out = (counts.with_values(part) for part in split_tokens(counts, seed))
-    return score_held_out(inferring(fitted, inference), kind, observed, held_out, smoothing, n_threads=n_threads)
+    return score_held_out(with_inference(fitted, inference), kind, observed, held_out, smoothing, n_threads=n_threads)
 
 
 def score_held_out(
@@ -312,7 +312,7 @@ def score_other_words(fitted: FittedTopics, X: Any, *, seed: int, n_threads: int
     Topics fitted to such documents exaggerate what they know, so they only have to improve the unigram: the scored
     probability is a tenth of that of the topics and nine tenths of that of the unigram, both within the half.
     """
-    fitted = inferring(fitted, None)
+    fitted = with_inference(fitted, None)
     counts = sparse_counts(X, fitted.topic_word.dtype)
     first = np.random.default_rng(seed).permutation(counts.n_words) % 2 == 0
     parts = []
@@ -391,7 +391,7 @@ def _by_words(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, see
         raise InputError(f"kind must be {COMPLETION!r} with by='words', got {kind!r}.")
     dtype = np.dtype(np.float64 if X.dtype == np.float64 else np.float32)
     for observed, held_out in token_folds(sparse_counts(X, dtype), n_folds, seed):
-        fitted = inferring(scored_topics(clone(model).fit(observed.matrix())), inference)
+        fitted = with_inference(scored_topics(clone(model).fit(observed.matrix())), inference)
         n_threads = effective_threads(model.n_jobs)
         yield score_held_out(fitted, COMPLETION, observed, held_out, smoothing, n_threads=n_threads), None
 

@@ -90,7 +90,7 @@ def named_start(
     start = partial(random_topics, variance=variance) if name == "random" else STARTS[name]
     phi = start(corpus, model.n_topics, rng)
     if model.word_prior is not None:
-        phi = model.word_prior.shaped(phi.T).T
+        phi = model.word_prior.adapt_start(phi.T).T
     return corpus.rows(partial(uniform_rows, model)), padded(phi, corpus.dtype, model.n_columns)
 
 

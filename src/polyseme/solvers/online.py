@@ -481,7 +481,7 @@ class _StepwiseRun(SolverRun):
         read = partial(_read_shard, self._settings, self.model, size, seed)
         seen = float(self._passes * self._corpus.n_docs)
         start = StreamState({"joint": self._joint}, {"seen": seen, "log_sum": 0.0, "tokens": 0.0})
-        arrays, numbers = self._corpus.in_turn(read, start, np.random.default_rng(seed))
+        arrays, numbers = self._corpus.scan_shards(read, start, np.random.default_rng(seed))
         self._joint = arrays["joint"]
         self._passes += 1
         mean = numbers["log_sum"] / numbers["tokens"]
@@ -558,7 +558,7 @@ class _OnlineVariationalRun(VariationalRun):
         read = partial(_read_posterior, settings, kinds, corpus.documents, size, seed, self._passes > 0)
         start = self._state._replace(bound=0.0, counts=self._state.counts.copy()).to_stream()
         self._state = PosteriorState.from_stream(
-            kinds, corpus.in_turn(read, start, np.random.default_rng(seed))
+            kinds, corpus.scan_shards(read, start, np.random.default_rng(seed))
         )  # fmt: skip
         bound = (self._state.bound + self._topic_bound()) / corpus.tokens
         self._passes += 1
