@@ -46,12 +46,13 @@ def test_every_fit_is_finite_and_normalized(fits, isa):
 def test_instruction_sets_agree(fits):
     """Weights differ by at most 6e-5, because of the order of rounding; the limit is 1e-3.
 
-    The correlated model and the tree are left out, because their fits to such counts have many optima.
+    The correlated model and the tree are left out, because their fits to such counts have many optima, and so is the
+    absolute loss, because medians are not unique.
     """
     reference = fits[RUNNABLE[0]][1]
     for isa in RUNNABLE[1:]:
         for name, weights in fits[isa][1].items():
-            if name.startswith(("PLSA", "NMF", "LDA")):
+            if name.startswith(("PLSA", "NMF", "LDA")) and "absolute" not in name:
                 atol = 1e-3 * np.abs(weights).max()
                 np.testing.assert_allclose(weights, reference[name], rtol=0, atol=atol, err_msg=f"{isa}: {name}")
 

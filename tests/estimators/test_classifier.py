@@ -374,7 +374,7 @@ class TestKnownTopicsInPLSA:
 
     def test_a_strength_favors_topics(self):
         weights = [
-            PLSA(4, doc_topic_prior=KnownTopics(self.KNOWN, strength), random_state=0).fit(X).doc_topic_
+            PLSA(4, doc_topic_prior=KnownTopics(self.KNOWN, strength), max_iter=1000, random_state=0).fit(X).doc_topic_
             for strength in (1.0, 1000.0)
         ]
         weak, strong = ([w[d, topic] for d, topic in enumerate(self.KNOWN) if topic is not None] for w in weights)

@@ -567,7 +567,7 @@ def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> 
         return
     residuals = estimator.history_.get("residual")
     if residuals is not None and "loss" in estimator.history_:
-        why = f"and the last ten still lowered the loss by {residuals[-1]:.2g} percent of its start (tol={tol:g})"
+        why = f"and the last ten still lowered the loss by {residuals[-1]:.2g} percent (tol={tol:g})"
     elif residuals is None:
         why = f"and each still added more than tol={tol:g} nats per token to the bound"
     else:
