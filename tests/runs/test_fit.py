@@ -14,6 +14,7 @@ from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
 from polyseme import InputError, UnsupportedError
 from polyseme.progress import SilentReporter
 from polyseme.runs import fit as fitting
+from polyseme.runs import folder
 from polyseme.selection import reading_topics
 from polyseme.text import Document, read
 
@@ -312,3 +313,25 @@ def test_the_note_of_a_fit_that_has_not_converged_says_what_ended_it(max_iter, a
     assert not model.converged_
     assert len(notes) == 1
     assert advice in notes[0]
+
+
+def test_a_resumed_fit_has_the_title_of_an_uninterrupted_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A fit that was killed before the last rename is complete, but its folder may have another name by now."""
+
+    def killed(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "_publish", killed)
+        with pytest.raises(RuntimeError):
+            polyseme.fit(TEXTS, 2, output=tmp_path / "first", **SETTINGS)
+    folder.work_folder(tmp_path / "first").rename(folder.work_folder(tmp_path / "second"))
+    resumed = polyseme.fit(TEXTS, 2, output=tmp_path / "second", resume=True, **SETTINGS)
+    wanted = polyseme.fit(TEXTS, 2, output=tmp_path / "other" / "second", **SETTINGS)
+    volatile = ("written", "seconds", "digest")
+    assert {name: value for name, value in resumed.about.items() if name not in volatile} == {
+        name: value for name, value in wanted.about.items() if name not in volatile
+    }
+    assert polyseme.open_run(resumed.path).about == resumed.about
+    assert "<title>second" in (resumed.path / "explorer.html").read_text(encoding="utf-8")
+    assert resumed.files.path("explorer.html").is_file()

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.data.disk import MANIFEST, read_manifest
+from polyseme.data.disk import MANIFEST, read_checked, read_manifest
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import load
 from polyseme.io import models
@@ -154,9 +154,10 @@ class RunDraft:
         self._metadata = recorder.close()
 
     def link(self, run: Run, *folders: str) -> None:
-        """Link files of another run into the draft; copy them where links are not possible.
+        """Check files of another run and link them into the draft; copy them where links are not possible.
 
-        No file of a run is ever changed in place, so two runs can share it.
+        No file of a run is ever changed in place, so two runs can share it. Without the check, a damaged file would
+        become part of the new run, and the old one would be gone.
         """
         optional = set(for_people(run.files))
         for name, entry in run.files.entries.items():
@@ -165,12 +166,13 @@ class RunDraft:
             if name.partition("/")[0] in folders:
                 place = self.folder / name
                 place.parent.mkdir(parents=True, exist_ok=True)
-                link_file(run.path / name, place)
+                link_file(run.path / name if name in optional else run.files.path(name), place)
                 if name != _SHARDS_MANIFEST:  # it changes if shards are added
                     self.files.entries[name] = entry
         if SHARDS_FOLDER in folders:
-            for name in run.shard_files:
-                link_file(run.path / name, self.folder / name)
+            for shard in run.shards.manifest.files:
+                read_checked(run.shards.folder, shard)
+                link_file(run.shards.folder / shard.name, self.folder / SHARDS_FOLDER / shard.name)
 
     def reuse_metadata(self, run: Run) -> None:
         """Use the metadata of the documents of another run."""
@@ -221,7 +223,9 @@ class RunDraft:
         """
         run = self.run
         run.about = about
-        if not (self.folder / RUN_FILE).is_file():  # otherwise the interrupted call has written everything
+        if (self.folder / RUN_FILE).is_file():  # the interrupted call has written everything
+            self._use_written(title=about["title"])
+        else:
             self._record_files()
             with self.report.stage("Naming topics"):
                 self._name_topics(about)
@@ -231,14 +235,32 @@ class RunDraft:
                     run.explore(self.folder / PAGE_FILE, text=page)
             self._record_files(without=(METADATA_FOLDER,) if texts else (METADATA_FOLDER, TEXTS_FOLDER))
             write_about(self.folder, about, self.files)
-        run.about, files = read_about(self.folder)
-        files.check_sizes(skip=for_people(files))
-        run.files.entries.clear()
-        run.files.entries.update(files.entries)
+        self._read_written()
         shutil.rmtree(self.folder / METADATA_FOLDER, ignore_errors=True)
         if not texts:
             shutil.rmtree(self.folder / TEXTS_FOLDER, ignore_errors=True)
         return run
+
+    def _read_written(self) -> None:
+        """Take over run.json and its list of files, which are complete."""
+        self.run.about, files = read_about(self.folder)
+        files.check_sizes(skip=for_people(files))
+        self.files.entries.clear()
+        self.files.entries.update(files.entries)
+
+    def _use_written(self, title: str | None) -> None:
+        """Keep the run that the interrupted call has written, with the title of this call.
+
+        The title is the name of the folder, which may have been renamed since.
+        """
+        self._read_written()
+        about = self.run.about
+        if about["title"] != title:
+            about["title"] = title
+            if PAGE_FILE in self.files.entries:
+                self.run.explore(self.folder / PAGE_FILE, text=about["page_text"])
+                self.files.add(PAGE_FILE)
+            write_about(self.folder, about, self.files)
 
     def _name_topics(self, about: dict[str, Any]) -> None:
         """Add the names of topics that need one to the fields of run.json, for all levels."""
