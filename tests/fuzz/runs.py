@@ -22,7 +22,8 @@ from fuzz.driver import Case, UncleanError, WrongResult, in_child
 from fuzz.mutations import mutate, mutate_bytes, mutate_in_place
 from polyseme.cli import console as exit_codes
 from polyseme.data import disk, shard_writer
-from polyseme.runs import documents, folder, write
+from polyseme.errors import ModelFileError, ShardError
+from polyseme.runs import documents, folder, open_run, write
 from polyseme.runs.folder import work_folder
 from polyseme.runs.models import MODELS
 from polyseme.solvers import base as solving
@@ -196,6 +197,8 @@ class Runs:
             raise WrongResult(f"{name} failed and changed the run")
         if ended_well and expected:
             _compare(self._answer(result, case), expected)
+            if name in WRITING:
+                _read_all(Path("RUN"))
         return f"{name}: {'well' if ended_well else 'refused'}{', sealed' if case.get('sealed') else ''}"
 
     def _copy(self, kind: str) -> Path:
@@ -265,6 +268,15 @@ class Runs:
         run = Path("RUN") if case["command"] in WRITING else None
         before = self.folder / "base" / case["run"] / "run.json" if case["run"] in FINISHED else None
         return answer(result, Path("weights.parquet"), Path("page.html"), run=run, before=before)
+
+
+def _read_all(path: Path) -> None:
+    """Raise WrongResult if a command has written a run that cannot be read."""
+    run = open_run(path)
+    try:
+        _ = run.texts, run.documents, run.counts, [run.level(n_topics).model for n_topics in run.levels]
+    except (ModelFileError, ShardError) as error:
+        raise WrongResult(f"the new run cannot be read: {error}") from None
 
 
 def _compare(found: dict[str, Any], expected: dict[str, Any]) -> None:

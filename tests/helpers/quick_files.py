@@ -22,7 +22,8 @@ def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr
     def enter(self: Any) -> Any:
         if waiting and program == parquet._CHILD:
             self._process = waiting.pop()
-            if self._process.poll() is None:
+            closed = self._process.stdin.closed  # with the reader, by the garbage collector
+            if self._process.poll() is None and not closed:
                 return self
         return start(self)
 
