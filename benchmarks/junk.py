@@ -88,7 +88,9 @@ def show_run(name: str, source: Any, n_topics: int) -> None:
     seconds = time.process_time() - started
     shares = token_shares(run, run.token_sample)
     documents = effective_documents(run.doc_topic, run.model.documents_.doc_weights)
-    print(f"{name}, {n_topics} topics: {run.duplicates['found']} of {run.n_documents:,} documents are near-duplicates")
+    print(
+        f"{name}, {n_topics} topics: {run.info.duplicates.found} of {run.n_documents:,} documents are near-duplicates"
+    )
     words = run.topic_words(8)
     for topic in range(n_topics):
         mark = f"  <- {run.junk[topic].kind}" if topic in run.junk else ""
@@ -96,7 +98,7 @@ def show_run(name: str, source: Any, n_topics: int) -> None:
             f"  {topic:>3} place {shares.distance[topic]:.2f} (chance {shares.chance[topic]:.2f}) repeated "
             f"{shares.repeated[topic]:.2f} documents {documents[topic]:7.1f}  {' '.join(words[topic])}{mark}"
         )
-    print(f"  {len(run.junk)} marked; looking for them took {seconds:.1f} s of {run.about['seconds']['fitting']:.1f}")
+    print(f"  {len(run.junk)} marked; looking for them took {seconds:.1f} s of {run.info.seconds['fitting']:.1f}")
 
 
 def show_counts(n_topics: int) -> None:

@@ -273,7 +273,7 @@ def part_whole(quick: bool) -> None:
         started = time.perf_counter()
         run = polyseme.fit([row["text"] for row in rows], output=Path(folder) / "run")
         seconds = time.perf_counter() - started
-        parts = ", ".join(f"{name} {value:.0f} s" for name, value in run.about["seconds"].items())
+        parts = ", ".join(f"{name} {value:.0f} s" for name, value in run.info.seconds.items())
         print(f"levels of {run.levels} topics; {parts}", flush=True)
         report_figure(f"fit without -k on {len(rows):,} documents, with the page", f"{seconds:.0f} s", "180 s")
 

@@ -18,6 +18,7 @@ from polyseme.progress import SilentReporter
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import open_run
 from polyseme.runs.folder import STAGES_FILE, work_folder
+from polyseme.runs.info import ModelInfo, RunInfo
 from polyseme.runs.write import RunDraft
 from run_answers import answer, difference
 
@@ -188,7 +189,7 @@ def everything(folder: Path) -> list[Any]:
         totals = corpus.word_totals.tolist()
     arrays = (model.components_, model.documents_.doc_topic, model.documents_.doc_weights, counts.toarray())
     return [*(array.tolist() for array in arrays), totals, shards.vocabulary, found.vocabulary, found.texts,
-            found.documents.rows(), found.about]  # fmt: skip
+            found.documents.rows(), found.info]  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -246,7 +247,7 @@ def test_a_run_is_complete_without_its_page(made, tmp_path, damage):
     done = run("explore", "run", "--stability", "2", "-o", "page.html", "-q", cwd=place)
     assert done.exit_code == 0, done.output
     assert (place / "page.html").is_file()
-    assert len(open_run(place / "run").about["stability"]) == 2
+    assert len(open_run(place / "run").info.stability) == 2
     assert not os.path.lexists(place / "run" / "explorer.html")
 
 
@@ -258,7 +259,7 @@ def test_a_damaged_index_is_built_again(made, answers, tmp_path):
             DAMAGES[damage](derived)
             assert is_right(place, "search", answers, derived.name)
             assert not derived.is_symlink()
-        assert SearchIndex.load(path, identity=open_run(place / "run").about["digest"]).supports("plsi-q")
+        assert SearchIndex.load(path, identity=open_run(place / "run").digest).supports("plsi-q")
 
 
 # numbers in JSON
@@ -296,7 +297,7 @@ def test_every_changed_value_of_run_json_is_noticed(made, tmp_path):
         changes += 1
     assert changes > 40
     path.write_text(json.dumps(json.loads(good), sort_keys=True), encoding="utf-8")  # the same values
-    assert open_run(place / "run").about["documents"] == 30
+    assert open_run(place / "run").info.documents == 30
 
 
 # an interrupted fit
@@ -354,13 +355,13 @@ def test_every_changed_value_of_stages_json_is_noticed(cut, tmp_path):
     work = shutil.copytree(cut / "fitted", tmp_path / "work")
     path = work / STAGES_FILE
     good = path.read_bytes()
-    settings = json.loads(good)["settings"]
+    settings, info = json.loads(good)["settings"], RunInfo(ModelInfo("PLSA", "plsa"), 0, 0)
     changes = 0
     for text in changed_values(good):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ModelFileError, match=r"stages\.json (is damaged|was written by a newer)"):
-            RunDraft(work, settings, SilentReporter(), resume=True)
+            RunDraft(work, info, settings, SilentReporter(), resume=True)
         changes += 1
     assert changes > 40
     path.write_bytes(good)
-    assert RunDraft(work, settings, SilentReporter(), resume=True).done("fitted")
+    assert RunDraft(work, info, settings, SilentReporter(), resume=True).info.iterations > 0

@@ -23,6 +23,7 @@ from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.datasets import TextCorpus, docstrings
 from polyseme.io.files import FileManifest
 from polyseme.runs import Run
+from polyseme.runs.info import ModelInfo, RunInfo
 
 SMALL_CORPUS = TextCorpus(
     texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
@@ -183,8 +184,9 @@ def test_topic_rows_summarize_the_model() -> None:
     )  # fmt: skip
     doc_weights = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
     documents = TrainingDocuments(doc_weights, np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]]), np.zeros(3))
+    info = RunInfo(ModelInfo("PLSA", "plsa", 2), 3, 3, automatic_names=("bee, cow, ant", "ant, cow, bee"))
     run = Run(
-        Path(), {}, FileManifest(Path()), model=SimpleNamespace(fitted_=fitted, documents_=documents),
+        Path(), info, FileManifest(Path()), model=SimpleNamespace(fitted_=fitted, documents_=documents),
         counts=sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]]), vocabulary=["ant", "bee", "cow"],
         names=["one", "two", "three"], labels=["x", "y", "y"],
     )  # fmt: skip

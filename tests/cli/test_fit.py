@@ -45,7 +45,7 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     }  # fmt: skip
     about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
     assert about["documents"] == 30
-    assert about["counting"]["language"] == "english"
+    assert about["language"] == "english"
     assert about["command"][:2] == ["polyseme", "fit"]
     assert about["versions"]["polyseme"] == polyseme.__version__
     documents = pl.read_parquet(finished / "documents.parquet")
@@ -76,10 +76,10 @@ def test_open_run_returns_what_was_fitted(finished: Path) -> None:
 def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -> None:
     result = run("fit", "docs", "-o", "out", "--max-df", "1", cwd=folder)
     assert result.exit_code == 0, result.output
-    about = open_run(folder / "out").about
-    assert about["model"]["n_topics"] == about["selection"]["n_topics"] == 2
-    assert about["selection"]["reason"] in " ".join(result.stderr.split())
-    assert about["selection"]["reason"].startswith("Number of topics: 2, because 4 different documents are too few")
+    info = open_run(folder / "out").info
+    assert info.model.n_topics == info.selection.n_topics == 2
+    assert info.selection.reason in " ".join(result.stderr.split())
+    assert info.selection.reason.startswith("Number of topics: 2, because 4 different documents are too few")
     assert not (folder / "out" / "stages.json").exists()
 
 
@@ -207,7 +207,7 @@ def test_ctrl_c_writes_what_is_fitted_so_far(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(polyseme.PLSA, "fit", interrupted)
     result = run("fit", "docs", "-k", "2", "-o", "out", cwd=folder)
     assert result.exit_code == 130
-    assert open_run(folder / "out").about["interrupted"] is True
+    assert open_run(folder / "out").info.interrupted is True
 
 
 def test_a_full_disk_keeps_only_work_that_can_be_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,28 +290,28 @@ def test_a_run_can_be_moved(finished: Path, tmp_path: Path) -> None:
 
 def test_the_number_of_topics_is_one_that_is_good_to_read():
     choice = choose_n_topics(themed_page_data().counts, SilentReporter(), 0)
-    assert choice["chosen"] == choice["n_topics"] > 1
-    assert choice["structured"]
-    assert choice["reason"].startswith(f"{choice['chosen']} topics to read, searched between ")
+    assert choice.n_topics > 1
+    assert choice.structured
+    assert choice.reason.startswith(f"{choice.n_topics} topics to read, searched between ")
 
 
 def test_the_rows_of_the_choice_are_stored(tmp_path: Path) -> None:
     write_texts(tmp_path, 40)
     result = run("fit", "lines.txt", "-o", "out", cwd=tmp_path)
     assert result.exit_code == 0, result.output
-    about = open_run(tmp_path / "out").about
-    assert about["model"]["n_topics"] == about["selection"]["n_topics"]
-    assert [row["n_topics"] for row in about["selection"]["rows"]] == list(range(2, 11))
-    assert about["selection"]["reason"] in " ".join(result.stderr.split())
+    info = open_run(tmp_path / "out").info
+    assert info.model.n_topics == info.selection.n_topics
+    assert [row.n_topics for row in info.selection.rows] == list(range(2, 11))
+    assert info.selection.reason in " ".join(result.stderr.split())
 
 
 def test_topics_of_a_corpus_without_structure_may_be_chance():
     unigram = np.random.default_rng(2).dirichlet(np.full(200, 0.3), 1)
     X = synthetic_corpus(150, topic_word=unigram, length=30, random_state=2).counts()
     choice = choose_n_topics(X, SilentReporter(), 0)
-    assert (choice["chosen"], choice["n_topics"], choice["structured"]) == (1, 5, False)
-    assert choice["reason"].startswith("No structure: ")
-    assert choice["reason"].endswith(" The 5 topics that follow may be due to chance.")
+    assert (choice.n_topics, choice.structured) == (5, False)
+    assert choice.reason.startswith("No structure: ")
+    assert choice.reason.endswith(" The 5 topics that follow may be due to chance.")
 
 
 def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +323,7 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
     monkeypatch.setattr(fitting, "learn_words", lambda *_, **__: pytest.fail("read a second time"))
     result = run(*command, "--resume", cwd=folder)
     assert result.exit_code == 0, result.output
-    assert open_run(folder / "out").about["selection"]["n_topics"] == 2
+    assert open_run(folder / "out").info.selection.n_topics == 2
 
 
 @pytest.mark.parametrize(
@@ -335,10 +335,10 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
     ],
 )
 def test_options_that_need_more_topics_raise_the_number(options: Any, n_topics: int, why: str | None) -> None:
-    selection = polyseme.fit(TEXTS, max_df=1.0, max_iter=3, page=False, **options).about["selection"]
-    assert selection["n_topics"] == n_topics
+    selection = polyseme.fit(TEXTS, max_df=1.0, max_iter=3, page=False, **options).info.selection
+    assert selection.n_topics == n_topics
     reason = "Number of topics: 2, because 2 different documents are too few to compare fits on parts of them."
-    assert selection["reason"] == reason + (f" The number of topics is {n_topics}, because {why}." if why else "")
+    assert selection.reason == reason + (f" The number of topics is {n_topics}, because {why}." if why else "")
 
 
 def test_equal_documents_get_one_topic(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_equal_documents_get_one_topic(tmp_path: Path) -> None:
     reason = "Number of topics: 1, because all 25 documents have the same words."
     assert reason in " ".join(result.stderr.split())
     opened = open_run(tmp_path / "same-run")
-    assert opened.about["selection"]["reason"] == reason
+    assert opened.info.selection.reason == reason
     assert opened.model.n_components == 1
 
 

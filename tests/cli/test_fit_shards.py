@@ -50,7 +50,7 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
         path.name for path in (plain.path / "shards").iterdir()
     }
     assert len(found.shards.manifest.shards) > 3
-    assert found.about["shards"] == len(found.shards.manifest.shards)
+    assert found.info.shards == len(found.shards.manifest.shards)
     assert found.vocabulary == plain.vocabulary
     assert (found.counts != plain.counts).nnz == 0
     assert found.texts == plain.texts
@@ -59,7 +59,7 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     assert found.documents.select(columns).equals(plain.documents.select(columns))
     np.testing.assert_array_equal(found.documents.select("topic_0", "topic_1").to_numpy(), found.model.doc_topic_)
     for name in ("documents", "words", "tokens", "counting", "left_out", "problems"):
-        assert found.about[name] == plain.about[name]
+        assert getattr(found.info, name) == getattr(plain.info, name)
     assert pl.read_parquet(found.path / "documents.parquet").equals(found.documents)  # as other tools open it
     table, other = (run("topics", name, "--json", cwd=tmp_path) for name in ("run", "plain"))
     assert {row["coherence"] for row in json.loads(table.stdout)} == {
@@ -105,16 +105,16 @@ def test_the_number_of_topics_is_chosen_with_a_sample(place: Path, monkeypatch: 
     found = open_run(place / "run")
     note = f"Chosen with 60 of {found.n_documents} documents, drawn at random."
     assert note in " ".join(result.stderr.split())
-    assert found.about["selection"]["n_documents"] == 60
-    assert found.about["selection"]["reason"].endswith(note)
-    assert found.about["selection"]["n_topics"] == found.model.n_components
+    assert found.info.selection.n_documents == 60
+    assert found.info.selection.reason.endswith(note)
+    assert found.info.selection.n_topics == found.model.n_components
 
 
 def test_standard_input_the_number_of_topics_and_no_texts(tmp_path: Path) -> None:
     result = run("fit", "-", "--shards", "--no-texts", "--no-page", cwd=tmp_path, stdin="\n".join(TEXTS))
     assert result.exit_code == 0, result.output
     found = open_run(tmp_path / "polyseme-run")
-    assert found.about["model"]["n_topics"] == found.about["selection"]["n_topics"] == found.model.n_components
+    assert found.info.model.n_topics == found.info.selection.n_topics == found.model.n_components
     assert found.texts is None
     assert not {"texts", "metadata", "explorer.html", "stages.json"} & {path.name for path in found.path.iterdir()}
 
@@ -158,8 +158,8 @@ def test_an_update_appends_shards(refit: Any, texts: Any, place: Path, monkeypat
     assert (found.counts != sp.vstack([old, old[:100]])).nnz == 0
     assert found.texts == (None if texts else [*lines, *lines[:100]])
     assert found.column("id") == [*map(str, range(1, 301)), *map(str, range(1, 101))]
-    assert found.about["documents"] == len(found.documents) == 400
-    assert [entry["documents"] for entry in found.about["updates"]] == [100]
+    assert found.info.documents == len(found.documents) == 400
+    assert [entry.documents for entry in found.info.updates] == [100]
     assert np.allclose(found.model.components_, topics, rtol=1e-5, atol=0) == (not refit)
     np.testing.assert_array_equal(found.documents["topic_0"], found.model.doc_topic_[:, 0])
     if not refit:
@@ -200,8 +200,8 @@ def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.Mo
     result = run("fit", "lines.txt", *MODEL, "--shards", cwd=place)
     assert result.exit_code == 130, result.output
     found = open_run(place / "run")
-    assert found.about["interrupted"] is True
-    assert found.about["iterations"] == 4
+    assert found.info.interrupted is True
+    assert found.info.iterations == 4
     assert not (found.path / SHARDS_FOLDER / "fit").exists()
 
 
@@ -253,13 +253,13 @@ def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
     edited = open_run(large / "run")
     assert edited.model.doc_topic_.shape == (300, 2)
     assert edited.topic_names == {1: "Last"}
-    assert edited.hidden_words == [word]
+    assert edited.info.hidden_words == (word,)
     assert any(part[:, [0]].nnz for part in edited.shards)
     assert run("edit", "run", "--ban", word, "--refit", cwd=large).exit_code == 0
     edited = open_run(large / "run")
-    assert (edited.hidden_words, edited.banned_words) == ([], [word])
+    assert (edited.info.hidden_words, edited.info.banned_words) == ((), (word,))
     assert all(part[:, [0]].nnz == 0 for part in edited.shards)
-    assert edited.about["tokens"] == sum(int(part.sum()) for part in edited.shards)
+    assert edited.info.tokens == sum(int(part.sum()) for part in edited.shards)
 
 
 def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from cli_runner import FRUIT, METAL, run, tree_texts, write_folder
 from polyseme import PLSA, InputError
 from polyseme.runs import open_run
-from polyseme.runs.changes import Edits
+from polyseme.runs.info import Edit
 from polyseme.runs.run import EMPTY_TEXT, NO_KNOWN_WORD
 
 
@@ -100,8 +100,8 @@ def test_an_update_adds_documents_and_keeps_the_topics(place: Path) -> None:
     assert after.documents[:30].drop("share", "topic").equals(documents.drop("share", "topic"))
     assert after.texts[:30] == texts
     assert after.texts[30] == METAL
-    assert after.about["documents"] == 33
-    assert after.about["updates"][0]["documents"] == 3
+    assert after.info.documents == 33
+    assert after.info.updates[0].documents == 3
     np.testing.assert_array_equal(after.model.transform(after.counts), after.model.doc_topic_)
     again = run("update", "run", "new.txt", cwd=place)
     assert "nothing has changed" in again.stdout
@@ -126,7 +126,7 @@ def test_names_are_stored_and_shown(place: Path) -> None:
     assert run("edit", "run", "--rename", "0= =SUM(A1)", "-q", cwd=place).exit_code == 0
     opened = open_run(place / "run")
     assert opened.topic_names == {1: "Space flight", 0: "=SUM(A1)"}
-    assert [entry.get("rename") for entry in opened.about["edits"]] == [{"1": "Space flight"}, {"0": "=SUM(A1)"}]
+    assert [entry.rename for entry in opened.info.edits] == [{1: "Space flight"}, {0: "=SUM(A1)"}]
     assert "Space flight" in run("topics", "run", cwd=place).stdout
     rows = {row["topic"]: row for row in json.loads(run("topics", "run", "--json", cwd=place).stdout)}
     assert rows[1]["name"] == "Space flight"
@@ -175,7 +175,7 @@ def test_the_answer_to_a_prompt_names_topics(place: Path) -> None:
 
 
 def test_a_merged_topic_has_the_first_name_of_its_parts() -> None:
-    edits = Edits(merge=[[1, 0]])
+    edits = Edit.of(merge=[[1, 0]])
     assert edits.origin(3) == [[0, 1], [2]]
     assert edits.names(edits.origin(3), {1: "b", 0: "a"}) == {0: "a"}
 
@@ -231,11 +231,11 @@ def test_explore_writes_the_page_again(place: Path) -> None:
 
 def test_the_stability_of_topics_is_stored_until_they_change(place: Path) -> None:
     assert run("explore", "run", "--stability", "2", "-q", cwd=place).exit_code == 0
-    found = open_run(place / "run").about["stability"]
+    found = open_run(place / "run").info.stability
     assert len(found) == 3
     assert all(0 <= value <= 1 for value in found)
     assert run("edit", "run", "--delete", "2", "-q", cwd=place).exit_code == 0
-    assert "stability" not in open_run(place / "run").about
+    assert not open_run(place / "run").info.stability
 
 
 def test_a_fit_with_no_texts_and_no_page_writes_neither(once: Path) -> None:

@@ -42,6 +42,7 @@ from polyseme.explore.page import (
 from polyseme.metrics import coherence, shown_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.runs.documents import excerpt
+from polyseme.runs.info import Selection, SelectionRow
 from polyseme.text import Vectorizer
 
 
@@ -381,20 +382,14 @@ def test_a_run_has_a_page(tmp_path):
     )
     run = polyseme.fit(frame, 3, language="english", min_df=1, max_df=1.0, output=tmp_path / "run")
     model, counts = run.model, run.counts
-    row = {"n_topics": 3, "perplexity": 9.5, "behind_error": 0.1}
-    selection = {"rows": [row, {"n_topics": 2, "perplexity": None}], "reason": "Three do."}
-    run.about |= {"topic_names": {"1": "Bread"}, "selection": selection, "stability": [0.5, 0.25, 1]}
+    selection = Selection(3, "Three do.", (SelectionRow(3, 0.5, 0.1),))
+    run.info = replace(run.info, topic_names={1: "Bread"}, selection=selection, stability=(0.5, 0.25, 1))
     found = sections(render_page(run))
     assert found["core"]["title"] == "run"
     assert found["core"]["topic_names"] == {str(topic): name for topic, name in enumerate(run.topic_titles)}
     assert found["core"]["topic_names"]["1"] == "Bread"
-    assert found["core"]["selection"] == [{"k": 3, "perplexity": 9.5, "error": pytest.approx(0.95)}]
+    assert found["core"]["selection"] == [{"k": 3, "agreement": 0.5, "error": 0.1}]
     assert found["core"]["selection_reason"] == "Three do."
-    assert found["core"]["facts"]["held-out perplexity"] == 9.5  # of a run of version 0.1
-    run.about["selection"]["rows"] = [{"n_topics": 3, "agreement": 0.5, "agreement_error": 0.1}]
-    page = sections(render_page(run))["core"]
-    assert page["selection"] == [{"k": 3, "agreement": 0.5, "error": 0.1}]
-    assert "held-out perplexity" not in page["facts"]
     assert found["core"]["measures"]["stability"] == [0.5, 0.25, 1]
     npmi = coherence(shown_words(model), counts).topics
     assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)

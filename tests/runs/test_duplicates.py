@@ -15,6 +15,7 @@ from polyseme.errors import InputError, ModelFileError
 from polyseme.explore.page_data import run_page_data
 from polyseme.runs.documents import COLUMNS, DUPLICATE_ROW
 from polyseme.runs.write import _FirstIds
+from polyseme.text.duplicates import Duplicates
 
 SUBJECTS = {
     "sea": "captain sailed ships over stormy oceans with a loyal crew and a cargo of salt",
@@ -51,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> polyseme.Run:
 
 def test_documents_name_the_first_of_their_group(run: polyseme.Run) -> None:
     assert run.groups.tolist() == GROUPS
-    assert run.about["duplicates"] == {"mode": "keep", "found": 4, "documents": 30}
+    assert run.info.duplicates == Duplicates("keep", 4, 30)
     frame = pl.read_parquet(run.path / "documents.parquet")
     copies = frame.filter(pl.col("duplicate_row").is_not_null())
     assert copies["duplicate_row"].to_list() == [0, 1, 0, 2]
@@ -100,8 +101,8 @@ def test_a_sample_has_groups_of_its_own_rows(run: polyseme.Run) -> None:
     kept = np.array(GROUPS)[sample.rows]
     assert [kept[row] for row in sample.groups] == kept.tolist()
     assert all(group <= row for row, group in enumerate(sample.groups))
-    assert sample.about["title"].endswith(f"(12 of {run.n_documents} documents)")
-    assert f"({run.n_documents} of" in run.sample(10_000).about["title"]
+    assert sample.info.title.endswith(f"(12 of {run.n_documents} documents)")
+    assert f"({run.n_documents} of" in run.sample(10_000).info.title
 
 
 class TestDrop:
@@ -111,8 +112,8 @@ class TestDrop:
         kept = [text for text, (row, group) in zip(corpus(), enumerate(GROUPS), strict=True) if row == group]
         alone = polyseme.fit(kept, 3, shards=shards, **SETTINGS)
         assert dropped.texts == kept
-        assert dropped.n_documents == dropped.about["documents"] == 26
-        assert dropped.about["left_out"] == {"near-duplicates": 4}
+        assert dropped.n_documents == dropped.info.documents == 26
+        assert dropped.info.left_out == {"near-duplicates": 4}
         np.testing.assert_array_equal(dropped.model.components_, alone.model.components_)
         assert dropped.groups.tolist() == list(range(26))
 
@@ -120,7 +121,7 @@ class TestDrop:
         dropped = polyseme.fit(corpus(), 3, duplicates="drop", **SETTINGS)
         updated = dropped.update([corpus()[0] + " again", "a comet and a telescope of the astronomer"])
         assert updated.n_documents == 27
-        assert updated.about["duplicates"] == {"mode": "drop", "found": 5, "documents": 32}
+        assert updated.info.duplicates == Duplicates("drop", 5, 32)
         assert updated.update([corpus()[1] + " again"]).n_documents == 27
 
     def test_command(self, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ class TestUpdate:
         found = polyseme.fit(corpus()[:20], 3, output=tmp_path / "run", **SETTINGS)
         updated = found.update(corpus()[20:])
         assert updated.groups.tolist() == GROUPS
-        assert updated.about["duplicates"] == {"mode": "keep", "found": 4, "documents": 30}
+        assert updated.info.duplicates == Duplicates("keep", 4, 30)
         assert updated.documents["duplicate_of"][29] == updated.documents["id"][2]
         assert updated.edit(delete=[0]).groups.tolist() == GROUPS
 

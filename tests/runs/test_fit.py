@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,9 +103,9 @@ def test_a_chosen_number_starts_from_the_typical_fit(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(40)]
     run = polyseme.fit(texts, output=tmp_path / "run", **SETTINGS)
-    choice = run.about["selection"]
-    start = reading_topics(run.counts, choice["n_topics"], choice["typical_fit"])
-    expected = polyseme.PLSA(choice["n_topics"], init=(None, start), random_state=0).fit(run.counts)
+    choice = run.info.selection
+    start = reading_topics(run.counts, choice.n_topics, choice.typical_fit)
+    expected = polyseme.PLSA(choice.n_topics, init=(None, start), random_state=0).fit(run.counts)
     np.testing.assert_array_equal(run.model.components_, expected.components_)
 
     def kill(*arguments):
@@ -137,7 +138,7 @@ def test_a_temporary_run_is_removed_with_the_object() -> None:
 def test_every_model_makes_a_run(model: str, tmp_path: Path) -> None:
     found = polyseme.fit(TEXTS, 2, model=model, output=tmp_path / "run", **SETTINGS)
     again = polyseme.open_run(tmp_path / "run")
-    assert again.about["model"]["model"] == model
+    assert again.info.model.name == model
     np.testing.assert_array_equal(again.doc_topic, found.doc_topic)
     np.testing.assert_allclose(again.doc_topic.sum(axis=1), 1, rtol=1e-5)
     frame = again.transform([FRUIT, METAL])
@@ -202,17 +203,17 @@ def test_bad_sources_are_refused_and_nothing_is_written(source, options, message
 # seed words
 
 
-SEEDS = {"Ore": ["iron", "zinc"], "Food": ["Plums"]}
+SEEDS = {"Ore": ("iron", "zinc"), "Food": ("Plums",)}
 
 
 def test_named_topics_come_first_in_their_order(tmp_path: Path) -> None:
     found = polyseme.fit(TEXTS, 3, seeds=SEEDS, output=tmp_path / "run", **SETTINGS)
-    assert [topic.name for topic in found.topics()] == ["Ore", "Food", found.about["automatic_names"][2]]
+    assert [topic.name for topic in found.topics()] == ["Ore", "Food", found.info.automatic_names[2]]
     assert "copper" in found.topics()[0].words[:5]
     assert "cherries" in found.topics()[1].words[:5]
     again = polyseme.open_run(tmp_path / "run")
     assert again.topic_names == {0: "Ore", 1: "Food"}
-    assert again.about["model"]["seeds"] == {"Ore": ["iron", "zinc"], "Food": ["Plums"]}
+    assert again.info.model.seeds == {"Ore": ("iron", "zinc"), "Food": ("Plums",)}
 
 
 @pytest.mark.parametrize(
@@ -254,14 +255,14 @@ def test_long_texts_are_counted_from_shards_automatically(monkeypatch: pytest.Mo
     assert result.exit_code == 0, result.output
     assert "more than 700 characters: they are counted and fitted from shards on disk (--in-memory" in result.stderr
     found = polyseme.open_run(tmp_path / "lines-run")
-    assert found.about["in_memory"] is False
+    assert found.info.in_memory is False
     assert found.texts == TEXTS
     assert found.vocabulary == plain.vocabulary
     assert (found.counts != plain.counts).nnz == 0
     np.testing.assert_array_equal(found.model.components_, plain.model.components_)
     forced = run("fit", "lines.txt", "-k", "2", "--max-df", "1", "--in-memory", "-o", "forced", cwd=tmp_path)
     assert "shards" not in forced.stderr
-    assert polyseme.open_run(tmp_path / "forced").about["in_memory"] is True
+    assert polyseme.open_run(tmp_path / "forced").info.in_memory is True
 
 
 def test_ctrl_c_returns_what_is_fitted_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +275,7 @@ def test_ctrl_c_returns_what_is_fitted_so_far(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(polyseme.PLSA, "fit", interrupted)
     with pytest.warns(UserWarning, match="Stopped by Ctrl-C"):
         found = polyseme.fit(TEXTS, 2, **SETTINGS)
-    assert found.about["interrupted"] is True
+    assert found.info.interrupted is True
 
 
 def test_files_that_cannot_be_read_give_a_warning(tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_files_that_cannot_be_read_give_a_warning(tmp_path: Path) -> None:
     (tmp_path / "docs" / "broken.pdf").write_bytes(b"no pdf")
     with pytest.warns(UserWarning, match="1 problem while reading"):
         found = polyseme.fit(tmp_path / "docs", 2, **SETTINGS)
-    assert sum(found.about["problems"].values()) == 1
+    assert sum(found.info.problems.values()) == 1
 
 
 def test_a_killed_call_is_resumed_with_the_same_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -328,10 +329,7 @@ def test_a_resumed_fit_has_the_title_of_an_uninterrupted_one(monkeypatch: pytest
     folder.work_folder(tmp_path / "first").rename(folder.work_folder(tmp_path / "second"))
     resumed = polyseme.fit(TEXTS, 2, output=tmp_path / "second", resume=True, **SETTINGS)
     wanted = polyseme.fit(TEXTS, 2, output=tmp_path / "other" / "second", **SETTINGS)
-    volatile = ("written", "seconds", "digest")
-    assert {name: value for name, value in resumed.about.items() if name not in volatile} == {
-        name: value for name, value in wanted.about.items() if name not in volatile
-    }
-    assert polyseme.open_run(resumed.path).about == resumed.about
+    assert replace(resumed.info, written=wanted.info.written, seconds=wanted.info.seconds) == wanted.info
+    assert polyseme.open_run(resumed.path).info == resumed.info
     assert "<title>second" in (resumed.path / "explorer.html").read_text(encoding="utf-8")
     assert resumed.files.path("explorer.html").is_file()

@@ -11,6 +11,7 @@ from cli_runner import tree_texts
 from polyseme import InputError, ModelFileError, open_run
 from polyseme.runs import fit as fitting
 from polyseme.runs.folder import STAGES_FILE, work_folder
+from polyseme.runs.info import as_json
 from polyseme.selection import levels
 from sealed_files import change_json, seal
 
@@ -104,7 +105,7 @@ def test_topics_of_finer_levels_are_renamed_only(run):
     assert "'=Fruit" in table
     again = open_run(run.path).edit(rename={0: "Garden"})
     assert again.level(4).edit(rename={1: ""}).topic_names == {3: "=Fruit"}
-    assert [entry.get("level") for entry in open_run(run.path).about["edits"]] == [4, None, 4]
+    assert [entry.level for entry in open_run(run.path).info.edits] == [4, None, 4]
     np.testing.assert_array_equal(again.level(4).fitted.topic_word, run.level(4).fitted.topic_word)
     for change in ({"merge": [[0, 1]]}, {"rename": {0: "x"}, "delete": [1]}, {"rename": {0: "x"}, "refit": True}):
         with pytest.raises(InputError, match="level=: topics of a finer level can only be renamed"):
@@ -217,14 +218,14 @@ def test_a_run_without_the_tables_of_its_levels_is_complete(run):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("parents", [0, 1, 0], "a level has a different number of parents"),
-        ("parents", [0, 1, 0, 2], "a level has a parent that does not exist"),
-        ("parents", [0, 1, 0, -1], "levels must be"),
-        ("nesting", [0, 1, 0, 2], "levels must be"),
+        ("parents", [0, 1, 0], "levels must have as many"),
+        ("parents", [0, 1, 0, 2], r"levels\.4\.parents must be topics of the level above"),
+        ("parents", [0, 1, 0, -1], r"levels\.'4'\.parents\[3\] must be"),
+        ("nesting", [0, 1, 0, 2], r"levels\.'4'\.nesting\[3\] must be"),
     ],
 )
 def test_levels_in_run_json_are_checked(run, field, value, message):
-    stored = {**run.about["levels"]["4"], field: value}
+    stored = {**as_json(run.info.levels[4]), field: value}
     change_json(run.path / "run.json", levels={"4": stored})
     seal(run.path)
     with pytest.raises(ModelFileError, match=message):
@@ -246,7 +247,7 @@ def test_a_fit_that_is_killed_while_levels_are_made_resumes_to_the_same_run(fitt
     with pytest.raises(Killed):
         polyseme.fit(TEXTS, 2, output=folder, page=False)
     stages = json.loads((work_folder(folder) / STAGES_FILE).read_text(encoding="utf-8"))["stages"]
-    assert list(stages) == ["read", "counted", "chosen", "fitted"]
+    assert stages == ["read", "counted", "chosen", "fitted"]
     assert (work_folder(folder) / "levels" / "4" / "model.safetensors").is_file()  # of the stage that starts again
     monkeypatch.setattr(fitting, "make_levels", made)
     with pytest.raises(InputError, match="levels= was None, now none"):
@@ -273,7 +274,7 @@ def test_an_interrupt_keeps_the_levels_that_are_complete(tmp_path, monkeypatch):
 
 def test_names_of_parts_do_not_repeat_the_name_of_the_whole(run):
     fine = open_run(run.path).level(4)
-    assert fine.topic_titles == fine.about["automatic_names"]
+    assert fine.topic_titles == list(fine.info.automatic_names)
     assert len(set(fine.topic_titles)) == 4
     for name, parent in zip(fine.topic_titles, fine.parents.topics, strict=True):
         assert not set(name.split(", ")) & set(run.topic_titles[parent].split(", "))

@@ -16,16 +16,16 @@ FILES = Path(__file__).parents[1] / "files"
 
 @pytest.fixture
 def run(tmp_path: Path) -> polyseme.Run:
-    shutil.copytree(FILES / "run_v2", tmp_path / "run")
+    shutil.copytree(FILES / "run_v3", tmp_path / "run")
     return polyseme.open_run(tmp_path / "run")
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict:
-    return json.loads((FILES / "run_v2_expected.json").read_text(encoding="utf-8"))
+    return json.loads((FILES / "run_v3_expected.json").read_text(encoding="utf-8"))
 
 
-def test_a_run_of_version_2_opens(run: polyseme.Run, expected: dict) -> None:
+def test_a_run_of_version_3_opens(run: polyseme.Run, expected: dict) -> None:
     assert run.texts == expected["texts"]
     assert run.vocabulary == expected["vocabulary"]
     assert run.counts.toarray().tolist() == expected["counts"]
@@ -42,7 +42,7 @@ def test_a_run_of_version_2_opens(run: polyseme.Run, expected: dict) -> None:
 
 
 def test_shards_of_version_2_open(expected: dict) -> None:
-    shards = open_shards(FILES / "run_v2" / "shards")
+    shards = open_shards(FILES / "run_v3" / "shards")
     assert np.concatenate([part.toarray() for part in shards]).tolist() == expected["counts"]
     assert shards.vocabulary == expected["vocabulary"]
 

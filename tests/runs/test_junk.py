@@ -13,6 +13,7 @@ from cli_runner import here
 from polyseme.errors import ModelFileError
 from polyseme.explore.page_data import run_page_data
 from polyseme.runs.junk import effective_documents
+from sealed_files import change_json, seal
 
 SUBJECTS, LENGTH = 4, 60
 rng = np.random.default_rng(0)
@@ -146,11 +147,8 @@ def test_effective_documents() -> None:
     "marks", [{"0": "no"}, {"x": {"kind": "few", "reason": ""}}, {"0": {"kind": "bad", "reason": ""}}]
 )
 def test_wrong_marks_are_refused(marks: dict, run: polyseme.Run, tmp_path: Path) -> None:
-    from polyseme.runs.folder import read_about, write_sealed
-
     saved = run.save(tmp_path / "copy")
-    about, files = read_about(saved.path)
-    about.pop("digest", None)
-    write_sealed(saved.path / "run.json", {**about, "junk": marks, "files": files.to_json()})
+    change_json(saved.path / "run.json", junk=marks)
+    seal(saved.path)
     with pytest.raises(ModelFileError, match="junk"):
         polyseme.open_run(saved.path)

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_a_name_leads_with_a_phrase_of_the_topic(run: polyseme.Run) -> None:
     assert [name.split(", ")[0] for name in names] == ["hard drive", "Prime Minister"]
     assert [len(name.split(", ")) for name in names] == [3, 3]
     assert len({part for name in names for part in name.split(", ")}) == 6
-    assert run.about["automatic_names"] == run.topic_titles
+    assert list(run.info.automatic_names) == run.topic_titles
     assert [topic.name for topic in run.topics()] == run.topic_titles
     assert all(name in (run.path / "topics.csv").read_text(encoding="utf-8") for name in names)
     assert f"0 {run.topic_titles[0]}" in run.transform(["hard drive"]).columns
@@ -53,7 +54,7 @@ def test_plots_of_a_run_have_names(run: polyseme.Run) -> None:
     matplotlib.use("Agg")
     from polyseme.plots import plot_map, plot_topics
 
-    run.about = {**run.about, "topic_names": {"0": "Cost in $"}, "hidden_words": ["monitor", "budget"]}
+    run.info = replace(run.info, topic_names={0: "Cost in $"}, hidden_words=("monitor", "budget"))
     figure, ax = plot_topics(run, n_words=3), plot_map(run)
     labels = {label.get_text() for panel in figure.axes for label in panel.get_yticklabels()}
     assert labels == {word for words in run.topic_words(3) for word in words}
@@ -76,10 +77,7 @@ def test_names_are_read_not_made_again(run: polyseme.Run, monkeypatch: pytest.Mo
     assert updated.topic_titles == run.topic_titles
 
 
-def test_runs_without_names_or_texts_have_three_words(run: polyseme.Run) -> None:
-    old = polyseme.open_run(run.path)
-    del old.about["automatic_names"]
-    assert old.topic_titles == [", ".join(words) for words in old.topic_words(3)]
+def test_new_names_without_texts_have_three_words(run: polyseme.Run) -> None:
     without = polyseme.fit(TEXTS, 2, keep_texts=False, max_df=1.0)
     assert without.topic_titles == run.topic_titles  # the texts were there when the topics were named
     edited = without.edit(ban=["drive"])
@@ -89,15 +87,16 @@ def test_runs_without_names_or_texts_have_three_words(run: polyseme.Run) -> None
 
 
 def test_a_name_avoids_the_words_of_the_topic_above_and_other_names(run: polyseme.Run) -> None:
-    names = automatic_names(run)
-    children = automatic_names(run, parents=names)
+    unnamed = ["", ""]
+    names = automatic_names(run, unnamed)
+    children = automatic_names(run, unnamed, parents=names)
     for name, child in zip(names, children, strict=True):
         assert not {part.lower() for part in name.split(", ")} & {part.lower() for part in child.split(", ")}
-    run.about = {**run.about, "topic_names": {"0": names[1].upper()}}
-    again = automatic_names(run)
+    run.info = replace(run.info, topic_names={0: names[1].upper()})
+    again = automatic_names(run, unnamed)
     assert again[1] == names[1] + again[1].removeprefix(names[1])
     assert len(again[1].split(", ")) == 4  # a further word
-    assert automatic_names(run, ["kept", None])[0] == "kept"
+    assert automatic_names(run, ["kept", ""])[0] == "kept"
 
 
 def test_equal_topics_get_different_names() -> None:
@@ -144,12 +143,12 @@ def test_a_name_is_moved_with_its_words_and_lost_without_them(run: polyseme.Run)
 
     after = copy(run.model)
     after.fitted_ = replace(run.fitted, topic_word=run.fitted.topic_word[::-1])
-    assert names_after_refit({"0": "a", "1": "b"}, run.model, after)["topic_names"] == {"1": "a", "0": "b"}
+    assert names_after_refit({0: "a", 1: "b"}, run.model, after)["topic_names"] == {1: "a", 0: "b"}
     other = np.roll(run.fitted.topic_word, 1, axis=1)
     other[0] = run.fitted.topic_word[0]
     after.fitted_ = replace(run.fitted, topic_word=other)
     if 0.5 * np.abs(other[1] - run.fitted.topic_word[1]).sum() > 0.5:
-        assert names_after_refit({"0": "a", "1": "b"}, run.model, after)["topic_names"] == {"0": "a"}
+        assert names_after_refit({0: "a", 1: "b"}, run.model, after)["topic_names"] == {0: "a"}
 
 
 # namers
@@ -174,7 +173,7 @@ def test_a_function_names_topics_and_each_name_is_stored(run: polyseme.Run) -> N
     assert parent is None
     assert siblings == [run.topic_titles[order[1]]]
     assert calls[1][3] == ["Subject 0"]
-    assert named.about["edits"][-1]["rename"] == {str(topic): name for topic, name in named.topic_names.items()}
+    assert named.info.edits[-1].rename == named.topic_names
     assert named.name_topics(lambda *_, **__: pytest.fail("the topics have names")).topic_names == named.topic_names
     again = named.name_topics(lambda *_, siblings, **__: f"Again {len(siblings)}", overwrite=True)
     assert set(again.topic_names.values()) == {"Again 1"}
@@ -262,13 +261,13 @@ def test_ctrl_c_ends_a_namer_that_hangs_and_keeps_the_names_so_far(run: polyseme
 
 def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
     run = polyseme.fit(TEXTS, 2, namer=["One", None], max_df=1.0, output=tmp_path / "run")
-    assert run.topic_titles == ["One", run.about["automatic_names"][1]]
+    assert run.topic_titles == ["One", run.info.automatic_names[1]]
     temporary = polyseme.fit(TEXTS, 2, namer=lambda words, *_, **__: words[0].title(), max_df=1.0)
     assert temporary.topic_titles == [words[0].title() for words in temporary.topic_words(1)]
     with pytest.warns(UserWarning, match="keep their automatic names: namer= has a name for topic 99"):
         chosen = polyseme.fit(TEXTS, namer={99: "x"}, max_df=1.0)
-    assert chosen.topic_titles == chosen.about["automatic_names"]
-    assert temporary.name_topics({0: ""}).topic_titles[0] == temporary.about["automatic_names"][0]
+    assert chosen.topic_titles == list(chosen.info.automatic_names)
+    assert temporary.name_topics({0: ""}).topic_titles[0] == temporary.info.automatic_names[0]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import polyseme
 from cli_runner import FRUIT, METAL, TEXTS
 from polyseme import InputError, ModelFileError
+from polyseme.runs.info import as_json
 
 
 @pytest.fixture
@@ -28,8 +29,8 @@ def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
     assert edited.topic_names == {1: "Last"}
     updated = edited.update([f"{METAL} copper copper", FRUIT])
     assert updated.topic_names == {1: "Last"}
-    assert updated.banned_words == ["copper"]
-    assert [sorted(set(entry) - {"when"}) for entry in updated.about["edits"]] == [
+    assert updated.info.banned_words == ("copper",)
+    assert [sorted(set(as_json(entry)) - {"when"}) for entry in updated.info.edits] == [
         ["ban", "refit", "rename"],
         ["merge"],
     ]
@@ -45,8 +46,8 @@ def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
 def test_a_banned_word_is_hidden_and_removed_by_a_refit(run: polyseme.Run) -> None:
     column = run.vocabulary.index("copper")
     hidden = run.edit(ban=["Copper"])
-    assert hidden.hidden_words == ["copper"]
-    assert hidden.banned_words == []
+    assert hidden.info.hidden_words == ("copper",)
+    assert hidden.info.banned_words == ()
     assert hidden.counts[:, [column]].nnz > 0
     np.testing.assert_array_equal(hidden.model.components_, run.model.components_)
     assert [topic.words for topic in hidden.topics()] == [
@@ -56,11 +57,11 @@ def test_a_banned_word_is_hidden_and_removed_by_a_refit(run: polyseme.Run) -> No
     assert "copper" not in (hidden.path / "topics.csv").read_text(encoding="utf-8")
     assert "copper" not in str(hidden.update([f"{METAL} copper copper"]).topics())
     removed = polyseme.open_run(run.path).edit(refit=True)
-    assert (removed.hidden_words, removed.banned_words) == ([], ["copper"])
+    assert (removed.info.hidden_words, removed.info.banned_words) == ((), ("copper",))
     assert removed.counts[:, [column]].nnz == 0
     with pytest.raises(InputError, match="ban= would hide all words of the run: ban fewer"):
         removed.edit(ban=[word for word in removed.vocabulary if word != "copper"])
-    assert polyseme.open_run(run.path).hidden_words == []
+    assert polyseme.open_run(run.path).info.hidden_words == ()
 
 
 def test_an_edit_or_update_during_another_one_is_refused(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +124,11 @@ def test_files_for_people_may_be_removed_or_changed(run: polyseme.Run) -> None:
     assert not (opened.edit(rename={0: "x"}).path / "explorer.html").exists()
 
 
-@pytest.mark.parametrize("name", ["documents", "words", "tokens", "topic_names", "model"])
+@pytest.mark.parametrize("name", ["documents", "words", "tokens", "model"])
 def test_a_changed_number_in_run_json_is_found(name: str, run: polyseme.Run) -> None:
     path = run.path / "run.json"
     about = json.loads(path.read_text(encoding="utf-8"))
-    about[name] = {"0": "other", "class": "PLSA"} if isinstance(about[name], dict) else about[name] + 1
+    about[name] = {"0": "other"} if isinstance(about[name], dict) else about[name] + 1
     path.write_text(json.dumps(about), encoding="utf-8")
     with pytest.raises(ModelFileError, match="digest"):
         polyseme.open_run(run.path)

@@ -202,7 +202,7 @@ def state_of(run: Path) -> tuple[object, ...]:
     opened = open_run(run)
     texts, rows = opened.texts, opened.documents.drop("topic", "share").hash_rows().to_list()
     names = sorted(opened.topic_names.items())
-    return opened.n_documents, fingerprint(run), len(texts), tuple(rows), tuple(names), opened.about["page_text"]
+    return opened.n_documents, fingerprint(run), len(texts), tuple(rows), tuple(names), opened.info.page_text
 
 
 @pytest.fixture

@@ -202,15 +202,15 @@ def fit_summary(run: Run) -> str:
 
     from polyseme.utils import perplexity_of
 
-    about, model = run.about, run.model
-    sizes = ", ".join(pluralize(about[f"{noun}s"], noun) for noun in ("document", "word", "token"))
-    duplicates = about["duplicates"]
-    note = f"; {pluralize(duplicates['found'], 'near-duplicate')}" if duplicates["found"] else ""
-    note += " left out" if note and duplicates["mode"] == "drop" else ""
+    info, model, duplicates = run.info, run.model, run.info.duplicates
+    counted = ("document", info.documents), ("word", info.words), ("token", info.tokens)
+    sizes = ", ".join(pluralize(number, noun) for noun, number in counted)
+    note = f"; {pluralize(duplicates.found, 'near-duplicate')}" if duplicates.found else ""
+    note += " left out" if note and duplicates.mode == "drop" else ""
     p = model.unigram_[model.unigram_ > 0]
     without_topics = perplexity_of((p * np.log(p)).sum())
     return (
-        f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {about['seconds']['fitting']:.1f} seconds{note}.\n"
+        f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {info.seconds['fitting']:.1f} seconds{note}.\n"
         f"Perplexity {perplexity_of(model.log_likelihood_):.1f}; without topics {without_topics:.1f}."
     )
 

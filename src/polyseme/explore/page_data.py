@@ -342,31 +342,29 @@ def page_data(
 
 def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run stores them."""
-    frame, about = run.documents, run.about
+    frame, info = run.documents, run.info
     times = frame["time"].to_list()
     data = page_data(
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
         titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
         texts=run.texts if texts else None, typical=run.typical, groups=run.groups,
         junk={topic: mark.reason for topic, mark in run.junk.items()},
-        title=str(about.get("title") or "Topics"),
+        title=info.title or "Topics",
     )  # fmt: skip
-    selection = about.get("selection") or {}
-    K = data.fitted.n_topics
-    rows = _selection_rows(selection)
-    held_out = next((row["perplexity"] for row in rows if row["k"] == K and "perplexity" in row), None)
-    stability = about.get("stability")
+    K, chosen = data.fitted.n_topics, info.selection
+    rows = () if chosen is None else chosen.rows
+    facts = {"seed": info.model.random_state, "language": info.language, "interrupted": info.interrupted or None}
     return replace(
         data,
         excerpts=[excerpt or "" for excerpt in frame["excerpt"].to_list()],
         topic_names=dict(enumerate(run.topic_titles)),
         hidden=run.hidden_columns,
-        selection=rows,
-        selection_reason=str(selection.get("reason", "")) if isinstance(selection, Mapping) else "",
+        selection=[{"k": row.n_topics, "agreement": row.agreement, "error": row.agreement_error} for row in rows],
+        selection_reason="" if chosen is None else chosen.reason,
         chosen_size=K,
-        facts={**data.facts, **({"held-out perplexity": held_out} if held_out else {}), **_run_facts(about)},
+        facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
         finer=[[asdict(topic) for topic in topics] for topics in run.finer_topics(_NODE_WORDS)],
-        measures={"stability": np.asarray(stability)} if isinstance(stability, list) and len(stability) == K else {},
+        measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
     )
 
 
@@ -538,27 +536,6 @@ def _split_labels(value: Any) -> list[str]:
     return [] if value is None else [name for name in str(value).split(LABEL_SEPARATOR) if name]
 
 
-def _selection_rows(selection: Any) -> list[dict[str, float]]:
-    """Return the rows about the number of topics, sorted by k: k, agreement or perplexity, and its error.
-
-    Runs of version 0.1 have perplexities, with the error of the difference from the best number of topics.
-    """
-    rows = selection.get("rows", ()) if isinstance(selection, Mapping) else selection or ()
-    shown = []
-    for row in rows:
-        if not isinstance(row, Mapping):
-            continue
-        k, error = row.get("n_topics", row.get("k")), row.get("error")
-        agreement, perplexity = row.get("agreement"), row.get("perplexity")
-        if k is not None and agreement is not None:
-            error = row.get("agreement_error") if error is None else error
-            shown.append({"k": int(k), "agreement": float(agreement), "error": float(error or 0.0)})
-        elif k is not None and perplexity is not None:
-            error = (row.get("behind_error") or 0.0) * perplexity if error is None else error
-            shown.append({"k": int(k), "perplexity": float(perplexity), "error": float(error)})
-    return sorted(shown, key=lambda row: row["k"])
-
-
 def _check_shape(doc_topic: Array, n_docs: int, n_topics: int) -> None:
     if doc_topic.shape != (n_docs, n_topics):
         raise InputError(
@@ -643,24 +620,6 @@ def _model_facts(model: Any, fitted: FittedTopics) -> dict[str, Any]:
     p = np.asarray(fitted.unigram, dtype=np.float64)
     p = p[p > 0]
     facts["perplexity without topics"] = perplexity_of((p * np.log(p)).sum())
-    return facts
-
-
-def _run_facts(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of run.json that the page shows."""
-    facts: dict[str, Any] = {}
-    model = about.get("model")
-    for fields in (model if isinstance(model, Mapping) else {}, about):
-        for key, name in (
-            ("random_state", "seed"), ("language", "language"), ("version", "polyseme"), ("polyseme", "polyseme"),
-            ("held_out_perplexity", "held-out perplexity"), ("interrupted", "interrupted"),
-        ):  # fmt: skip
-            value = fields.get(key)
-            if isinstance(value, str | int | float) and value is not False:
-                facts[name] = value
-    counting = about.get("counting")
-    if isinstance(counting, Mapping) and counting.get("language"):
-        facts["language"] = str(counting["language"])
     return facts
 
 

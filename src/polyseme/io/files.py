@@ -42,6 +42,8 @@ MAX_DEPTH = 32
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _short = Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
+shortened = _short.repr
+"""Function that returns a short description of a value, for messages."""
 
 
 # writing
@@ -309,7 +311,7 @@ def _raise_for_constant(name: str) -> Any:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"the number {_short.repr(text)} is too large")
+        raise ValueError(f"the number {shortened(text)} is too large")
     return value
 
 
@@ -348,7 +350,7 @@ class Check(NamedTuple):
     def require(self, name: str, value: Any) -> None:
         """Raise ValueError unless the condition holds."""
         if not self.holds(value):
-            raise ValueError(f"{name} must be {self.wanted}, got {_short.repr(value)}")
+            raise ValueError(f"{name} must be {self.wanted}, got {shortened(value)}")
 
 
 def check_fields(
@@ -367,7 +369,7 @@ def check_fields(
         if name in table:
             table[name].require(name, value)
         elif not others:
-            raise ValueError(f"{_short.repr(name)} is not a known field")
+            raise ValueError(f"{shortened(name)} is not a known field")
 
 
 def whole_number(least: int, most: int) -> Check:

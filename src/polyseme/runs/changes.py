@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
 from polyseme.runs.fit import fit_with_progress, write_levels
-from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, run_lock
+from polyseme.runs.folder import PAGE_FILE, RUN_FILE, VECTORIZER_FILE, run_lock, write_sealed
+from polyseme.runs.info import Edit, LevelInfo, Mark, RunInfo, Update
 from polyseme.runs.models import fits_shards
 from polyseme.runs.names import (
     Namer,
@@ -56,10 +57,9 @@ from polyseme.runs.write import (
     refresh_run,
     rewrite_run,
     timestamp,
-    write_about,
 )
 from polyseme.selection.levels import Level
-from polyseme.text.duplicates import duplicates_note
+from polyseme.text.duplicates import Duplicates
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads
@@ -102,21 +102,17 @@ def update_run(
             if refit:
                 run.model.check_refits()
             shards, duplicates = _append(run, draft, documents)
-            earlier = EarlierTexts(run.about["digest"], run.stored_texts.n_files)
+            earlier = EarlierTexts(run.digest, run.stored_texts.n_files)
             model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)
-            entry = {"when": timestamp(), "inputs": reader.names, "refit": refit, "documents": documents.n_added}
-            about = {
-                **changed_about(run, shards),
-                "duplicates": duplicates,
-                "updates": [*run.about.get("updates", []), entry],
-            }
+            entry = Update(timestamp(), tuple(reader.names), documents.n_added, refit)
+            info = changed_info(run, shards, duplicates=duplicates, updates=(*run.info.updates, entry))
             if refit:
-                about |= names_after_refit(about.get("topic_names", {}), run.model, model)
-                about |= _new_levels(run, draft, shards)
+                names = names_after_refit(info.topic_names, run.model, model)
+                info = replace(info, **names, **_new_levels(run, draft, shards))
             else:
                 _fold_in_levels(run, draft, shards)
-            draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
+            draft.finish(info, texts=bool(Texts(run.files)), page=page_of(run))
             if has_index and is_regular(run.path / SEARCH_DOCUMENTS_FILE):  # out of date, but mostly reusable
                 link_file(run.path / SEARCH_DOCUMENTS_FILE, draft.folder / SEARCH_DOCUMENTS_FILE)
             without_words, perplexity = _new_documents(model, shards, run.n_documents)
@@ -147,23 +143,23 @@ def _fold_in_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> None:
 
 def _new_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> dict[str, Any]:
     """Make finer levels again below the changed topics of a draft, unless the run was fitted without levels."""
-    if "levels" not in run.about:
+    if run.info.levels is None:
         return {}
     corpus = take_counts(shards) if run.fits_in_memory else shards
     draft.know(shards=shards)
-    return {"levels": write_levels(draft, corpus, run.about["model"].get("random_state", 0))}
+    return {"levels": write_levels(draft, corpus, run.info.model.random_state)}
 
 
-def changed_about(run: Run, shards: DiskCorpus) -> dict[str, Any]:
-    """Return the fields of run.json after a change of documents or topics, without fields that are computed again."""
-    manifest = shards.manifest
-    sizes = {"documents": manifest.documents, "tokens": int(manifest.tokens), "shards": len(manifest.shards)}
-    return {**{name: value for name, value in run.about.items() if name not in ("junk", "stability")}, **sizes}
+def changed_info(run: Run, shards: DiskCorpus, **changes: Any) -> RunInfo:
+    """Return the facts about a run after a change of documents or topics, without those that are computed again."""
+    documents, tokens, n_shards = shards.manifest.documents, int(shards.manifest.tokens), len(shards.manifest.shards)
+    sizes: Any = {"documents": documents, "tokens": tokens, "shards": n_shards}
+    return replace(run.info, junk=None, stability=(), **sizes, **changes)
 
 
 def page_of(run: Run) -> str | None:
     """Return how much of the texts the page of a run contains; None if the run has no page, or lost it."""
-    return run.about.get("page_text", "excerpt") if (run.path / PAGE_FILE).is_file() else None
+    return run.info.page_text if (run.path / PAGE_FILE).is_file() else None
 
 
 class _NothingNew(Exception):
@@ -201,13 +197,13 @@ class _RunCounter:
         return self._run.vocabulary
 
 
-def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCorpus, dict[str, Any]]:
+def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCorpus, Duplicates]:
     """Write the metadata, texts and counts of the run and of the new documents.
 
-    Returns all counts, and the field of run.json about near-duplicates.
+    Returns all counts, and the near-duplicates among all documents.
     """
     texts = bool(Texts(run.files))
-    drop = run.duplicates.get("mode") == "drop"
+    drop = run.info.duplicates.mode == "drop"
     draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER, *([TEXTS_FOLDER] if texts else []))
     draft.know(vectorizer=run.vectorizer)
     with (
@@ -218,14 +214,13 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
         shards = append_to_shards(new, draft.folder / SHARDS_FOLDER, _RunCounter(run))
     for note in reader_notes(documents.reader):
         draft.report.note(note)
-    duplicates = recorder.duplicates()
-    if duplicates["found"]:
-        draft.report.note(duplicates_note(duplicates))
-    documents.n_added -= duplicates["found"] * drop
+    old, new_ones = run.info.duplicates, recorder.duplicates
+    if new_ones.found:
+        draft.report.note(new_ones.note)
+    documents.n_added -= new_ones.found * drop
     if not documents.n_added:
         raise _NothingNew
-    before = run.duplicates or {"found": recorder.n_old_duplicates, "documents": run.n_documents}
-    return shards, duplicates | {name: duplicates[name] + before[name] for name in ("found", "documents")}
+    return shards, replace(old, found=old.found + new_ones.found, documents=old.documents + new_ones.documents)
 
 
 def _new_documents(model: Any, shards: DiskCorpus, first: int) -> tuple[int, float]:
@@ -243,57 +238,6 @@ def _new_documents(model: Any, shards: DiskCorpus, first: int) -> tuple[int, flo
     return empty, pool_reports(reports).perplexity
 
 
-@dataclass(frozen=True)
-class Edits:
-    """Edits to apply. Topics are given by their numbers before the edits."""
-
-    rename: Mapping[int, str] = field(default_factory=dict)
-    """Names by topic; an empty name removes the name."""
-    merge: Sequence[Sequence[int]] = ()
-    """Groups of topics to merge into the one with the smallest number."""
-    delete: Sequence[int] = ()
-    """Topics to delete."""
-    ban: Sequence[str] = ()
-    """Words to hide and, with a refit, to remove."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the edits that are not empty, as JSON values."""
-        parts = {
-            "rename": {str(topic): name for topic, name in self.rename.items()},
-            "merge": [list(group) for group in self.merge],
-            "delete": list(self.delete),
-            "ban": list(self.ban),
-        }
-        return {name: part for name, part in parts.items() if part}
-
-    def origin(self, n_topics: int) -> list[list[int]]:
-        """Return the old topics that each new topic is made of. Raise InputError for topics that do not exist."""
-        self._check(n_topics)
-        groups = {min(group): sorted(set(group)) for group in self.merge}
-        removed = {topic for group in groups.values() for topic in group[1:]} | set(self.delete)
-        origin = [groups.get(topic, [topic]) for topic in range(n_topics) if topic not in removed]
-        if not origin:
-            raise InputError("delete= would remove all topics: delete fewer.")
-        return origin
-
-    def names(self, origin: list[list[int]], names: Mapping[int, str]) -> dict[int, str]:
-        """Return the names of the new topics; a merged topic gets the first name among its topics."""
-        renamed = {**names, **self.rename}
-        given = ([renamed[topic] for topic in group if renamed.get(topic)] for group in origin)
-        return {topic: group_names[0] for topic, group_names in enumerate(given) if group_names}
-
-    def _check(self, n_topics: int) -> None:
-        merged = [topic for group in self.merge for topic in set(group)]
-        for topic in [*self.rename, *merged, *self.delete]:
-            if not 0 <= topic < n_topics:
-                raise InputError(f"There is no topic {topic}: the run has topics 0 to {n_topics - 1}.")
-        if any(len(set(group)) < 2 for group in self.merge):
-            raise InputError("merge= needs at least two topics in a group.")
-        repeated = [topic for topic in {*merged, *self.delete} if merged.count(topic) + (topic in self.delete) > 1]
-        if repeated:
-            raise InputError(f"Topic {repeated[0]} appears more than once in merge= and delete=: give it once.")
-
-
 class Edited(NamedTuple):
     """Result of `edit_run`."""
 
@@ -303,29 +247,24 @@ class Edited(NamedTuple):
 
 
 def edit_run(
-    path: Path,
-    edits: Edits,
-    *,
-    refit: bool = False,
-    level: int | None = None,
-    report: Reporter,
-    like: Run | None = None,
-    trust_pattern: bool = False,
+    path: Path, edit: Edit, *, report: Reporter, like: Run | None = None, trust_pattern: bool = False
 ) -> Edited:
-    """Apply edits to a run; the edited run replaces it. At a finer `level` topics can only be renamed."""
-    if not (edits.to_dict() or refit):
+    """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed."""
+    if not (edit.rename or edit.merge or edit.delete or edit.ban or edit.refit):
         raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
+    edit = replace(edit, when=timestamp())
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
-        if level is not None and run.level(level).reading is not None:
-            _rename_finer(run.level(level), draft, edits, refit=refit)
+        if edit.level is not None and run.level(edit.level).reading is not None:
+            _rename_finer(run.level(edit.level), draft, edit)
             interrupted = False
         else:
-            interrupted = _edit_topics(run, draft, edits, refit=refit)
+            interrupted = _edit_topics(run, draft, replace(edit, level=None))
     return Edited(draft.run, interrupted)
 
 
-def _edit_topics(run: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> bool:
+def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
     """Write a run again with edited topics of the reading level; return whether Ctrl-C stopped a refit."""
+    refit = edits.refit
     origin = edits.origin(run.fitted.n_topics)
     hidden = _hidden_words(run, edits.ban)
     removed = columns_of(hidden, run.vocabulary) if refit else []
@@ -344,106 +283,100 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> boo
         if refit:
             before = model
             model, interrupted = refolded(model, shards, refit=True, report=draft.report)
-            names = names_after_refit(names["topic_names"], before, model)
+            names = names | names_after_refit(names["topic_names"], before, model)
         draft.save_model(model)
         draft.reuse_metadata(run)
-        about = {**changed_about(run, shards), **_new_levels(run, draft, shards)}
+        info = changed_info(run, shards, **names, **_new_levels(run, draft, shards))
     else:
         draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, LEVELS_FOLDER, *run.model_files)
         draft.know(model=run.model)
-        about = {**run.about, **_levels_after(run, hidden)}
-    entry = {"when": timestamp(), **edits.to_dict(), **({"refit": True} if refit else {})}
-    about |= {
-        **names,
-        "model": {**about["model"], "n_topics": len(origin)},
-        **({} if refit else {"junk": _kept_marks(run, origin)}),
-        "banned_words": sorted({*run.banned_words, *(hidden if refit else ())}),
-        "hidden_words": [] if refit else hidden,
-        "edits": [*run.about.get("edits", []), entry],
-    }
-    draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
+        info = replace(run.info, **names, levels=_levels_after(run, hidden))
+    info = replace(
+        info,
+        junk=None if refit else _kept_marks(run, origin),
+        banned_words=tuple(sorted({*run.info.banned_words, *(hidden if refit else ())})),
+        hidden_words=() if refit else tuple(hidden),
+        edits=(*run.info.edits, edits),
+    )
+    draft.finish(info, texts=bool(Texts(run.files)), page=page_of(run))
     return interrupted
 
 
-def _kept_marks(run: Run, origin: list[list[int]]) -> dict[str, Any]:
+def _kept_marks(run: Run, origin: list[list[int]]) -> dict[int, Mark]:
     """Return the junk marks of the topics that were not merged or deleted, by their new numbers."""
     marks = ((topic, run.junk.get(old[0])) for topic, old in enumerate(origin) if len(old) == 1)
-    return {str(topic): mark._asdict() for topic, mark in marks if mark is not None}
+    return {topic: mark for topic, mark in marks if mark is not None}
 
 
-def _rename_finer(level: Run, draft: RunDraft, edits: Edits, *, refit: bool) -> None:
+def _rename_finer(level: Run, draft: RunDraft, edit: Edit) -> None:
     """Write a run again with new names for topics of a finer level."""
-    if refit or set(edits.to_dict()) != {"rename"}:
+    if edit.refit or edit.merge or edit.delete or edit.ban:
         raise InputError(
             "level=: topics of a finer level can only be renamed; edit the topics of the reading level, and the finer "
             "levels are made again below them."
         )
     run, n_topics = level.reading, level.fitted.n_topics
     assert run is not None
-    names = edits.names(edits.origin(n_topics), level.topic_names)
+    levels = dict(run.info.levels or {})
+    names = edit.names(edit.origin(n_topics), level.topic_names)
+    levels[n_topics] = replace(levels[n_topics], topic_names=names)
     draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - set(for_people(run.files))))
     draft.know(model=run.model, vectorizer=run.vectorizer)
-    stored = run.about["levels"][str(n_topics)]
-    renamed = {**stored, "topic_names": {str(topic): name for topic, name in names.items()}}
-    entry = {"when": timestamp(), "level": n_topics, **edits.to_dict()}
-    about = {
-        **run.about,
-        "levels": {**run.about["levels"], str(n_topics): renamed},
-        "edits": [*run.about.get("edits", []), entry],
-    }
-    draft.finish(about, texts=bool(Texts(run.files)), page=page_of(run))
+    info = replace(run.info, levels=levels, edits=(*run.info.edits, edit))
+    draft.finish(info, texts=bool(Texts(run.files)), page=page_of(run))
 
 
 def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
     """Return the words that are hidden already and those in `ban`, which may be given in another form."""
-    known, hidden = set(run.vocabulary), set(run.hidden_words)
+    known, hidden = set(run.vocabulary), set(run.info.hidden_words)
     for word in ban:
         columns = [] if word in known else run.vectorizer.transform([word]).indices.tolist()
         hidden.add(run.vocabulary[columns[0]] if len(columns) == 1 else word)
     columns_of(sorted(hidden), run.vocabulary)  # raises for a word that the run does not have
-    if hidden and not known - hidden - set(run.banned_words):
+    if hidden and not known - hidden - set(run.info.banned_words):
         raise InputError("ban= would hide all words of the run: ban fewer.")
     return sorted(hidden)
 
 
-def _names_after(run: Run, edits: Edits, origin: list[list[int]], hidden: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of run.json with the names of the edited topics; None for a name that has to be made."""
-    new = columns_of(sorted(set(hidden) - set(run.hidden_words)), run.vocabulary)
-    made = run.about.get("automatic_names") or [None] * run.fitted.n_topics
-    kept = [made[group[0]] if len(group) == 1 else None for group in origin]
-    given = {str(topic): name for topic, name in edits.names(origin, run.topic_names).items()}
-    return {"topic_names": given, "automatic_names": _names_without(run, kept, new)}
-
-
-def _levels_after(run: Run, hidden: Sequence[str]) -> dict[str, Any]:
-    """Return the field of run.json about the finer levels, which do not change except for names with hidden words."""
-    new = columns_of(sorted(set(hidden) - set(run.hidden_words)), run.vocabulary)
-    levels = {
-        n_topics: {**level, "automatic_names": _names_without(run, level["automatic_names"], new)}
-        for n_topics, level in run.about.get("levels", {}).items()
-        if "automatic_names" in level
+def _names_after(run: Run, edits: Edit, origin: list[list[int]], hidden: Sequence[str]) -> dict[str, Any]:
+    """Return the number and the names of the edited topics as fields of RunInfo."""
+    kept = [run.info.automatic_names[group[0]] if len(group) == 1 else "" for group in origin]
+    return {
+        "model": replace(run.info.model, n_topics=len(origin)),
+        "topic_names": edits.names(origin, run.topic_names),
+        "automatic_names": _names_without(run, kept, hidden),
     }
-    return {"levels": {**run.about["levels"], **levels}} if levels else {}
 
 
-def _names_without(run: Run, names: Sequence[str | None], columns: Sequence[int]) -> list[str | None]:
-    """Return the names, with None for those that contain one of these words."""
-    if not columns:
-        return list(names)
-    occurrences = sp.csr_array(run.vectorizer.transform([name or "" for name in names]))[:, columns].sum(axis=1)
-    return [None if count else name for name, count in zip(names, occurrences.tolist(), strict=True)]
+def _levels_after(run: Run, hidden: Sequence[str]) -> dict[int, LevelInfo] | None:
+    """Return the finer levels, which do not change except for names with hidden words."""
+    if run.info.levels is None:
+        return None
+    return {
+        n_topics: replace(level, automatic_names=_names_without(run, level.automatic_names, hidden))
+        for n_topics, level in run.info.levels.items()
+    }
 
 
-def names_after_refit(names: Mapping[str, str], before: Any, after: Any) -> dict[str, Any]:
-    """Return the fields of run.json with the names of topics that were fitted again.
+def _names_without(run: Run, names: Sequence[str], hidden: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, with "" for those that contain a word that was not hidden before."""
+    columns = columns_of(sorted(set(hidden) - set(run.info.hidden_words)), run.vocabulary)
+    if not columns or not names:
+        return tuple(names)
+    occurrences = sp.csr_array(run.vectorizer.transform(names))[:, columns].sum(axis=1)
+    return tuple("" if count else name for name, count in zip(names, occurrences.tolist(), strict=True))
 
-    names : given names by topic before the refit. A name moves to the topic with the most similar words, or is dropped
-    if the two topics overlap by less than MIN_OVERLAP.
+
+def names_after_refit(names: Mapping[int, str], before: Any, after: Any) -> dict[str, Any]:
+    """Return the names of topics that were fitted again as fields of RunInfo.
+
+    names : given names before the refit. A name moves to the topic with the most similar words, or is dropped if the
+    two topics overlap by less than MIN_OVERLAP.
     """
     order, distance = align(before.fitted_.topic_word, after.fitted_.topic_word)
-    from_model = {str(topic): name for topic, name in enumerate(after.own_topic_names) if name}
-    kept = {str(order[int(topic)]): name for topic, name in names.items() if distance[int(topic)] <= 1 - MIN_OVERLAP}
-    return {"topic_names": {**kept, **from_model}, "automatic_names": [None] * after.fitted_.n_topics}
+    from_model = {topic: name for topic, name in enumerate(after.own_topic_names) if name}
+    kept = {int(order[topic]): name for topic, name in names.items() if distance[topic] <= 1 - MIN_OVERLAP}
+    return {"topic_names": {**kept, **from_model}, "automatic_names": ()}
 
 
 def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus:
@@ -524,21 +457,18 @@ class _StoredNames:
     """Given names of a level of a run, which are stored in its run.json one by one; the caller holds `run_lock`."""
 
     def __init__(self, run: Run, named: Run) -> None:
-        self._run, self._named = run, named
-        self._entry: dict[str, Any] = {"when": timestamp(), "rename": {}}
-        if named is not run:
-            self._entry["level"] = named.fitted.n_topics
+        self._run, self._named, self._before = run, named, run.info.edits
+        self._entry = Edit(level=None if named is run else named.fitted.n_topics, when=timestamp())
 
     def store(self, names: Mapping[int, str]) -> None:
         """Add names; an empty name removes the name of the topic."""
-        about, named = self._run.about, self._named
-        given = {**named.topic_names, **names}
-        named.about["topic_names"] = {str(topic): name for topic, name in given.items() if name}
-        self._entry["rename"] |= {str(topic): name for topic, name in names.items()}
-        if named is not self._run:
-            number = str(named.fitted.n_topics)
-            level = {**about["levels"][number], "topic_names": named.about["topic_names"]}
-            about["levels"] = {**about["levels"], number: level}
-        edits = [entry for entry in about.get("edits", []) if entry is not self._entry]
-        about["edits"] = [*edits, self._entry]
-        write_about(self._run.path, about, self._run.files)
+        run, named = self._run, self._named
+        given = {topic: name for topic, name in {**named.topic_names, **names}.items() if name}
+        named.info = replace(named.info, topic_names=given)
+        self._entry = replace(self._entry, rename={**self._entry.rename, **names})
+        run.info = replace(run.info, edits=(*self._before, self._entry))
+        if named is not run:
+            levels, n_topics = dict(run.info.levels or {}), named.fitted.n_topics
+            levels[n_topics] = replace(levels[n_topics], topic_names=given)
+            run.info = replace(run.info, levels=levels)
+        write_sealed(run.path / RUN_FILE, run.info, run.files)

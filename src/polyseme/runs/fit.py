@@ -11,7 +11,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,7 @@ from polyseme.metrics.words import fitted_topics
 from polyseme.progress import Reporter, pluralize
 from polyseme.runs.documents import Texts, read_texts, write_vectorizer
 from polyseme.runs.folder import CHECKPOINT_FOLDER
+from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
 from polyseme.runs.junk import SAMPLE, TokenSample
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
 from polyseme.runs.names import Namer, RunPhrases, check_namer
@@ -43,7 +44,6 @@ from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, n
 from polyseme.selection.levels import make_levels
 from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics, reading_topics
 from polyseme.solvers import Checkpoint, Solver
-from polyseme.text.duplicates import check_distinct, duplicates_note, n_distinct
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -240,14 +240,14 @@ def fit(
         resume=resume, checkpoint=checkpoint, page=page_text if page and output is not None else None,
         report=reporter(verbose),
     )  # fmt: skip
-    problems = sum(run.about["problems"].values())
+    problems = sum(run.info.problems.values())
     if problems:
         warnings.warn(
-            f"{pluralize(problems, 'problem')} while reading: see about['problems'], or use verbose=1.", stacklevel=2
+            f"{pluralize(problems, 'problem')} while reading: see info.problems, or use verbose=1.", stacklevel=2
         )
-    if n_distinct(run.duplicates) == 1:
-        warnings.warn(duplicates_note(run.duplicates), stacklevel=2)
-    if run.about["interrupted"]:
+    if run.info.duplicates.n_distinct == 1:
+        warnings.warn(run.info.duplicates.note, stacklevel=2)
+    if run.info.interrupted:
         warnings.warn("Stopped by Ctrl-C: the topics are those of the last completed iteration.", stacklevel=2)
     if namer is not None:
         try:
@@ -323,6 +323,13 @@ class FitSettings:
         if not MODELS[name].from_shards:
             raise InputError(f"model={name} cannot be fitted from shards: use another model, or shards=False.")
 
+    def model_info(self) -> ModelInfo:
+        """Return the facts about the model that are known before the fit."""
+        fitting = self.to_json()["fitting"]
+        name, n_topics, seed, seeds = (fitting.pop(key) for key in ("model", "n_topics", "random_state", "seeds"))
+        words = None if seeds is None else {topic: tuple(given) for topic, given in seeds.items()}
+        return ModelInfo(MODELS[name].estimator.__name__, name, n_topics or 0, seed, words, fitting)
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as they are after writing and reading JSON, where tuples are lists."""
         settings: dict[str, Any] = json.loads(json.dumps(asdict(self)))
@@ -351,25 +358,25 @@ def fit_run(
     """
     settings.check()
     stored = {**settings.to_json(), "inputs": inputs}
-    with new_run(output, stored, report, overwrite=overwrite, resume=resume) as draft:
-        read = draft.stage("read", lambda: _read(draft, open_reader(), settings))
-        facts = {**read, **draft.stage("counted", lambda: _count(draft, read))}
-        if facts["in_memory"] and "counts" not in vars(draft.run):
+    info = RunInfo(settings.model_info(), documents=0, words=0)
+    with new_run(output, info, stored, report, overwrite=overwrite, resume=resume) as draft:
+        draft.stage("read", lambda: _read(draft, open_reader(), settings))
+        draft.stage("counted", lambda: _count(draft))
+        if draft.info.in_memory and "counts" not in vars(draft.run):
             draft.know(counts=take_counts(draft.run.shards))  # counted by an interrupted call
-        chosen = draft.stage("chosen", lambda: _choose(draft, settings))
+        draft.stage("chosen", lambda: _choose(draft, settings))
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
-        fitted = draft.stage("fitted", lambda: _fit(draft, facts, settings, chosen, place))
+        draft.stage("fitted", lambda: _fit(draft, settings, place))
+        if settings.makes_levels:
+            draft.stage("levels", lambda: _make_levels(draft))
         if title is None and output is not None:
             title = output.resolve().name
-        about = _about(draft.run, settings, facts, chosen, fitted, title=title, page=page, command=command)
-        if settings.makes_levels:
-            made = draft.stage("levels", lambda: _make_levels(draft, facts, settings, fitted))
-            about |= {"levels": made["levels"], "seconds": {**about["seconds"], "levels": made["seconds"]}}
-        draft.finish(about, texts=settings.keep_texts, page=page)
+        call: Any = {"title": title, "page_text": page or "excerpt", "command": tuple(command), **version_info()}
+        draft.finish(replace(draft.info, **call), texts=settings.keep_texts, page=page)
     return draft.run
 
 
-def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, Any]:
+def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
     """Write the texts and metadata of the documents, and learn their words; in memory, also count the words."""
     start = time.perf_counter()
     vectorizer = Vectorizer(**settings.counting)
@@ -383,15 +390,15 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
                 lambda documents: _learn(draft, vectorizer, recorder, documents, settings.shards),
             )
         except InputError:  # equal documents leave no words, because words of all documents are dropped; say so instead
-            check_distinct(recorder.duplicates())
+            recorder.duplicates.check_distinct()
             raise
-    duplicates = recorder.duplicates()
+    duplicates = recorder.duplicates
     if reader.documents < 2:
         raise InputError("There is only one document, but topics need at least two: give more documents.")
     if drop:
-        check_distinct(duplicates)
-    if duplicates["found"]:
-        draft.report.note(duplicates_note(duplicates))
+        duplicates.check_distinct()
+    if duplicates.found:
+        draft.report.note(duplicates.note)
     write_vectorizer(draft.folder, vectorizer)
     draft.know(vectorizer=vectorizer)
     if recorder.texts is not None:
@@ -401,18 +408,21 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> dict[str, A
         recorder.texts = None
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
         draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")
-    return {
-        "inputs": reader.names,
-        "reading": settings.to_json()["reading"],
-        "counting": {**settings.counting, "language": vectorizer.language_},
-        "documents": reader.documents - duplicates["found"] * drop,
-        "duplicates": duplicates,
-        "words": len(vectorizer.vocabulary_),
-        "left_out": {**reader.dropped, **({"near-duplicates": duplicates["found"]} if drop else {})},
-        "problems": dict(reader.problems.counts),
-        "in_memory": in_memory,
-        "seconds": {"reading": round(time.perf_counter() - start, 3)},
-    }
+    stored = settings.to_json()
+    return replace(
+        draft.info,
+        inputs=tuple(reader.names),
+        reading=stored["reading"],
+        counting=stored["counting"],
+        language=vectorizer.language_,
+        documents=reader.documents - duplicates.found * drop,
+        duplicates=duplicates,
+        words=len(vectorizer.vocabulary_),
+        left_out={**reader.dropped, **({"near-duplicates": duplicates.found} if drop else {})},
+        problems=dict(reader.problems.counts),
+        in_memory=in_memory,
+        seconds={"reading": round(time.perf_counter() - start, 3)},
+    )
 
 
 def learn_words(
@@ -469,7 +479,7 @@ def _learn(
     return False
 
 
-def _count(draft: RunDraft, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _count(draft: RunDraft) -> RunInfo:
     """Write the counts to shards. After an interruption this continues after the last complete shard."""
     folder, run = draft.folder / SHARDS_FOLDER, draft.run
     if not ((folder / MANIFEST).exists() and read_manifest(folder).complete):
@@ -477,10 +487,10 @@ def _count(draft: RunDraft, facts: Mapping[str, Any]) -> dict[str, Any]:
             write_shards([run.counts], folder, vocabulary=run.vocabulary)
         else:
             with draft.report.stage("Writing shards", unit="documents") as update:
-                texts = _with_progress(Texts(draft.files), facts["documents"], update)
+                texts = _with_progress(Texts(draft.files), draft.info.documents, update)
                 write_shards(texts, folder, vectorizer=run.vectorizer)
     manifest = DiskCorpus(folder).manifest
-    return {"tokens": int(manifest.tokens), "shards": len(manifest.shards)}
+    return replace(draft.info, tokens=int(manifest.tokens), shards=len(manifest.shards))
 
 
 def _with_progress(texts: Texts, n_documents: int, update: Any) -> Iterator[str]:
@@ -490,8 +500,8 @@ def _with_progress(texts: Texts, n_documents: int, update: Any) -> Iterator[str]
         yield text
 
 
-def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
-    """Return the number of topics and, if it is chosen here, the fields of run.json about the choice."""
+def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
+    """Choose the number of topics, unless it is given."""
     run, n_topics, seed = draft.run, settings.fitting["n_topics"], settings.fitting["random_state"]
     n_documents = run.n_documents
     if settings.fitting["model"] == LABELS_MODEL:
@@ -503,21 +513,23 @@ def _choose(draft: RunDraft, settings: FitSettings) -> dict[str, Any]:
         n_topics = math.prod(settings.estimator(None).branching)
     if n_topics is not None:
         check_n_documents(n_documents, n_topics)
-        return {"n_topics": n_topics}
+        return replace(draft.info, model=replace(draft.info.model, n_topics=n_topics))
     counts = _sampled_counts(run, seed)
     choice = choose_n_topics(counts, draft.report, seed)
+    reason, n_topics = choice.reason, choice.n_topics
     if counts.shape[0] < n_documents:
-        choice["reason"] += f" Chosen with {counts.shape[0]:,} of {n_documents:,} documents, drawn at random."
+        reason += f" Chosen with {counts.shape[0]:,} of {n_documents:,} documents, drawn at random."
     seeds, depth = settings.fitting["seeds"], settings.fitting["depth"]
     for least, why in (
         (len(seeds or ()), "seeds= names that many"),
         (2 ** (depth or 0), f"depth={depth} needs that many"),
     ):
-        if choice["n_topics"] < least:
-            choice["n_topics"] = least
-            choice["reason"] += f" The number of topics is {least}, because {why}."
-    draft.report.note(f"{choice['reason']} (n_topics= sets another number.)")
-    return choice
+        if n_topics < least:
+            n_topics = least
+            reason += f" The number of topics is {least}, because {why}."
+    draft.report.note(f"{reason} (n_topics= sets another number.)")
+    choice = replace(choice, n_topics=n_topics, reason=reason)
+    return replace(draft.info, selection=choice, model=replace(draft.info.model, n_topics=n_topics))
 
 
 def _sampled_counts(run: Run, seed: int) -> Any:
@@ -526,16 +538,24 @@ def _sampled_counts(run: Run, seed: int) -> Any:
     return run.counts[rows] if "counts" in vars(run) else take_counts(run.shards, rows)
 
 
-def choose_n_topics(counts: Any, report: Reporter, seed: int) -> dict[str, Any]:
-    """Choose the number of topics for reading; return it with the fields of run.json about the choice."""
+def choose_n_topics(counts: Any, report: Reporter, seed: int) -> Selection:
+    """Choose the number of topics for reading."""
     with report.stage("Choosing the number of topics") as update:
         selection = reading_n_topics(counts, max_documents=None, random_state=seed, progress=update)
-    choice = {**selection.as_dict(), "n_topics": selection.chosen}
+    n_topics, reason = selection.chosen, selection.reason
     if not selection.structured and selection.rows:
-        least = selection.rows[0].n_topics
-        reason = f"{selection.reason} The {least} topics that follow may be due to chance."
-        choice |= {"n_topics": least, "reason": reason}
-    return choice
+        n_topics = selection.rows[0].n_topics
+        reason += f" The {n_topics} topics that follow may be due to chance."
+    return Selection(
+        n_topics,
+        reason,
+        tuple(SelectionRow(**vars(row)) for row in selection.rows),
+        selection.interval,
+        selection.structured,
+        selection.flat,
+        selection.n_documents,
+        selection.typical_fit,
+    )
 
 
 def check_n_documents(n_documents: int, n_topics: int) -> None:
@@ -546,15 +566,10 @@ def check_n_documents(n_documents: int, n_topics: int) -> None:
         )
 
 
-def _fit(
-    draft: RunDraft,
-    facts: Mapping[str, Any],
-    settings: FitSettings,
-    chosen: Mapping[str, Any],
-    checkpoint: Checkpoint | None,
-) -> dict[str, Any]:
+def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) -> RunInfo:
     """Fit the model and write it. If the number of topics was chosen, PLSA starts from the topics of a fit for that."""
-    n_topics, seeds, seed = chosen["n_topics"], settings.fitting["seeds"], settings.fitting["random_state"]
+    info, chosen = draft.info, draft.info.selection
+    n_topics, seeds, seed = info.model.n_topics, settings.fitting["seeds"], settings.fitting["random_state"]
     known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
     if seeds:
         columns, unknown = seed_columns(seeds, draft.run.vectorizer)
@@ -562,38 +577,39 @@ def _fit(
             draft.report.note(f"Seed words that do not occur in the documents: {', '.join(unknown)}.")
         parts = draft.run.count_parts()
         known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
-    elif chosen.get("typical_fit") is not None and "start" in MODELS[settings.fitting["model"]].options:
+    elif chosen is not None and chosen.typical_fit is not None and "start" in MODELS[info.model.name].options:
         counts = _sampled_counts(draft.run, seed)
-        known["start"] = reading_topics(counts, n_topics, chosen["typical_fit"], max_documents=None, random_state=seed)
-    if not facts["in_memory"]:
+        known["start"] = reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
+    if not info.in_memory:
         settings.check_shards()
     labels = draft.labels() if settings.fitting["model"] == LABELS_MODEL else None
     model = settings.estimator(n_topics if labels is None else settings.fitting["n_topics"], labels=labels, **known)
-    corpus = draft.run.counts if facts["in_memory"] else draft.run.shards
+    corpus = draft.run.counts if info.in_memory else draft.run.shards
     y = None if labels is None else np.array([-1 if label is None else label for label in labels], dtype=object)
     interrupted, seconds = fit_with_progress(model, corpus, draft.report, y)
     model.set_vocabulary(draft.run.vocabulary)
     draft.save_model(model)
-    return {
-        "interrupted": interrupted,
-        "seconds": round(seconds, 3),
-        "topic_names": {str(topic): name for topic, name in enumerate(seeds or model.own_topic_names) if name},
-    }
+    return replace(
+        info,
+        solver=vars(model).get("solver_", ""),
+        iterations=model.n_iter_,
+        converged=model.converged_,
+        interrupted=interrupted,
+        topic_names={topic: name for topic, name in enumerate(seeds or model.own_topic_names) if name},
+        seconds={**info.seconds, "fitting": round(seconds, 3)},
+    )
 
 
-def _make_levels(
-    draft: RunDraft, facts: Mapping[str, Any], settings: FitSettings, fitted: Mapping[str, Any]
-) -> dict[str, Any]:
+def _make_levels(draft: RunDraft) -> RunInfo:
     """Write the finer levels. A fit that Ctrl-C stopped gets none."""
-    start, levels = time.perf_counter(), dict[str, Any]()
-    if not fitted["interrupted"]:
-        corpus = draft.run.counts if facts["in_memory"] else draft.run.shards
-        levels = write_levels(draft, corpus, settings.fitting["random_state"])
-    return {"levels": levels, "seconds": round(time.perf_counter() - start, 3)}
+    start, levels, info = time.perf_counter(), dict[int, LevelInfo](), draft.info
+    if not info.interrupted:
+        levels = write_levels(draft, draft.run.counts if info.in_memory else draft.run.shards, info.model.random_state)
+    return replace(info, levels=levels, seconds={**info.seconds, "levels": round(time.perf_counter() - start, 3)})
 
 
-def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[str, Any]:
-    """Write the finer levels below the model of a draft; return the field of run.json about them.
+def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[int, LevelInfo]:
+    """Write the finer levels below the model of a draft; return them by number of topics.
 
     corpus : the counts in memory, or the shards. Topics are split with at most LEVELS_SAMPLE of the documents. After
     Ctrl-C the levels that are complete remain.
@@ -601,12 +617,12 @@ def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[str, Any]:
     run = draft.run
     rows = sample_rows(run.n_documents, LEVELS_SAMPLE, seed)
     sample = take_counts(corpus, rows) if corpus is run.shards else corpus[rows]
-    levels = dict[str, Any]()
+    levels = dict[int, LevelInfo]()
     with draft.report.stage("Making finer levels") as update:
         try:
             for level in make_levels(run.model, corpus, rows, sample, random_state=seed, progress=update):
                 level.model.set_vocabulary(run.vocabulary)
-                levels[str(level.model.fitted_.n_topics)] = draft.save_level(level)
+                levels[level.model.fitted_.n_topics] = draft.save_level(level)
         except KeyboardInterrupt:
             draft.keep_levels(levels)
             draft.report.note("Stopped while finer levels were made: the run has the levels that were complete.")
@@ -647,34 +663,3 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) 
 def perplexity_shown(entry: Mapping[str, float]) -> str:
     """Return the perplexity of an iteration for a progress bar; "" if the model has none."""
     return f", perplexity {perplexity_of(entry['log_likelihood']):.1f}" if "log_likelihood" in entry else ""
-
-
-def _about(
-    run: Run,
-    settings: FitSettings,
-    facts: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    fitted: Mapping[str, Any],
-    *,
-    title: str | None,
-    page: str | None,
-    command: Sequence[str],
-) -> dict[str, Any]:
-    """Return the fields of run.json."""
-    model = run.model
-    fitting = settings.to_json()["fitting"]
-    return {
-        **version_info(),
-        "command": list(command),
-        **facts,
-        "title": title,
-        "page_text": page or "excerpt",
-        "model": {"class": type(model).__name__, **fitting, "n_topics": chosen["n_topics"]},
-        **({"selection": dict(chosen)} if "reason" in chosen else {}),
-        "solver": vars(model).get("solver_", ""),
-        "iterations": model.n_iter_,
-        "converged": model.converged_,
-        "interrupted": fitted["interrupted"],
-        "topic_names": fitted["topic_names"],
-        "seconds": {**facts["seconds"], "fitting": fitted["seconds"]},
-    }

@@ -1,7 +1,6 @@
 """Folders of runs: which folders are runs, their JSON files, and how a new run replaces an old one in one step.
 
-The JSON files, run.json and stages.json, have a version and a digest. For each file, a table lists its fields with the
-check of each value. No code reads fields that are not listed.
+The JSON files, run.json and stages.json, have a version, a digest and the list of the files of the folder.
 """
 
 from __future__ import annotations
@@ -11,43 +10,34 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.files import (
     COUNT,
     FILES,
-    FLAG,
-    NULL,
-    OBJECT,
-    TEXT,
-    Check,
     FileManifest,
     check_fields,
     check_own,
-    either,
     exchange_folders,
     flush_all,
     flush_to_disk,
     is_interrupted,
     is_own_folder,
-    list_of,
     locked,
-    mapping_to,
-    number,
-    object_with,
     old_name,
-    one_of,
     read_json,
     recover_folder,
     remove_own,
     umask,
-    whole_number,
     write_atomically,
 )
+from polyseme.runs.info import RunInfo, as_json, read_as
+
+T = TypeVar("T")
 
 RUN_FILE = "run.json"
 """File that makes a folder a run."""
@@ -55,8 +45,8 @@ PAGE_FILE = "explorer.html"
 """Name of the explorer page in a run folder."""
 VECTORIZER_FILE = "vectorizer.json"
 """File with the vocabulary and the word rules of a run."""
-FORMAT_VERSION = 2
-"""Version of runs and of unfinished runs. Version 1 was never released."""
+FORMAT_VERSION = 3
+"""Version of runs and of unfinished runs. Earlier versions were never released."""
 STAGES_FILE = "stages.json"
 """File of a work folder with the completed stages of a fit; a work folder that has it can be resumed."""
 CHECKPOINT_FOLDER = "fit"
@@ -200,124 +190,43 @@ def _recover(path: Path) -> None:
             pass
 
 
-_NUMBER = number(-1e300, 1e300)
-_PLAIN = either(NULL, FLAG, TEXT, _NUMBER)
-_TOPICS = whole_number(1, 2**31 - 1)
-_ROW = mapping_to(_PLAIN)
-_TOPIC_NAMES = Check(
-    lambda value: mapping_to(TEXT).holds(value) and all(map(_is_topic, value)), "an object from topics to names"
-)
-_LEVEL = object_with(
-    {
-        "parents": list_of(COUNT),
-        "nesting": list_of(number(0, 1)),
-        "topic_names": _TOPIC_NAMES,
-        "automatic_names": list_of(TEXT),
-    },
-    required=("parents", "nesting"),
-)
-_LEVELS = Check(
-    lambda value: mapping_to(_LEVEL).holds(value) and all(map(_is_level, value)), "an object from numbers to levels"
-)
-_MARK = object_with({"kind": one_of("place", "repeated", "copies", "few"), "reason": TEXT}, required=("kind", "reason"))
-_CHOICE = {"rows": list_of(_ROW), "reason": TEXT, "n_topics": _TOPICS, "typical_fit": either(NULL, COUNT)}
-RUN_FIELDS = {
-    "written": TEXT,
-    "versions": mapping_to(TEXT),
-    "command": list_of(TEXT),
-    "inputs": list_of(TEXT),
-    "reading": OBJECT,
-    "counting": object_with({"language": either(NULL, TEXT)}),
-    "documents": COUNT,
-    "words": COUNT,
-    "tokens": COUNT,
-    "shards": COUNT,
-    "in_memory": FLAG,
-    "duplicates": object_with(
-        {"mode": one_of("keep", "drop"), "found": COUNT, "documents": COUNT}, required=("mode", "found", "documents")
-    ),
-    "left_out": mapping_to(COUNT),
-    "problems": mapping_to(COUNT),
-    "seconds": mapping_to(_NUMBER),
-    "title": either(NULL, TEXT),
-    "page_text": one_of("excerpt", "full", "none"),
-    "model": object_with(
-        {"class": TEXT, "model": TEXT, "n_topics": _TOPICS, "random_state": COUNT, "seeds": either(NULL, OBJECT)},
-        required=("class",),
-    ),
-    "selection": object_with(_CHOICE),
-    "solver": TEXT,
-    "iterations": COUNT,
-    "converged": FLAG,
-    "interrupted": FLAG,
-    "topic_names": _TOPIC_NAMES,
-    "automatic_names": list_of(TEXT),
-    "levels": _LEVELS,
-    "junk": Check(
-        lambda value: mapping_to(_MARK).holds(value) and all(map(_is_topic, value)), "an object from topics to reasons"
-    ),
-    "stability": list_of(_NUMBER),
-    "banned_words": list_of(TEXT),
-    "hidden_words": list_of(TEXT),
-    "edits": list_of(OBJECT),
-    "updates": list_of(OBJECT),
-    "files": FILES,
-}
-"""Fields of run.json."""
-_READ_FIELDS = ("inputs", "reading", "counting", "documents", "words", "left_out", "problems", "in_memory", "seconds")
-STAGE_FIELDS = {
-    "settings": OBJECT,
-    "stages": object_with(
-        {
-            "read": object_with(RUN_FIELDS, required=_READ_FIELDS),
-            "counted": object_with({"tokens": COUNT, "shards": COUNT}, required=("tokens", "shards")),
-            "chosen": object_with(_CHOICE, required=("n_topics",)),
-            "fitted": object_with(
-                {"interrupted": FLAG, "seconds": number(0, 1e12), "topic_names": _TOPIC_NAMES},
-                required=("interrupted", "seconds", "topic_names"),
-            ),
-            "levels": object_with({"levels": _LEVELS, "seconds": number(0, 1e12)}, required=("levels", "seconds")),
-        }
-    ),
-    "files": FILES,
-}
-"""Fields of stages.json, the file of an unfinished run."""
-
-
-def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file with the version of the format and the digest of its content, atomically."""
+def write_sealed(path: Path, content: Any, files: FileManifest) -> None:
+    """Write a dataclass and a list of files as JSON, with the version of the format and a digest, atomically."""
     # An argument of the command line may have bytes that are not valid UTF-8: they become question marks.
-    given = json.dumps({**content, "format_version": FORMAT_VERSION}, ensure_ascii=False).encode("utf-8", "replace")
-    sealed = json.loads(given)
+    values = json.loads(json.dumps(as_json(content), ensure_ascii=False).encode("utf-8", "replace"))
+    try:
+        read_as(type(content), values)
+    except ValueError as error:
+        raise InputError(f"{path.name} cannot be written: {error}.") from None
+    sealed = {**values, "files": files.to_json(), "format_version": FORMAT_VERSION}
     text = json.dumps({**sealed, "digest": _digest(sealed)}, indent=2, ensure_ascii=False) + "\n"
     write_atomically(path, text.encode())
 
 
-def read_sealed(path: Path, table: Mapping[str, Check], *, required: Collection[str]) -> dict[str, Any]:
-    """Return what `write_sealed` wrote. Raise ModelFileError if it is damaged or of another version."""
+def read_sealed(path: Path, kind: type[T]) -> tuple[T, FileManifest, str]:
+    """Return what `write_sealed` wrote, and the digest. Raise ModelFileError if it is damaged or of another version."""
     try:
         content: dict[str, Any] = read_json(path)
         check_fields(content, {"format_version": COUNT}, required=("format_version",), others=True)
+        version = content["format_version"]
+        if version > FORMAT_VERSION:
+            raise ModelFileError(f"{path} was written by a newer polyseme: update polyseme to read it.")
+        if version < FORMAT_VERSION:
+            raise ModelFileError(f"{path} was written by an early version of polyseme: fit again.")
+        digest = _digest(content)
+        if content.pop("digest", None) != digest:
+            raise ValueError("its digest does not match its content")
+        check_fields(content, {"files": FILES}, required=("files",), others=True)
+        files = FileManifest.from_json(path.parent, content.pop("files"))
+        del content["format_version"]
+        return read_as(kind, content), files, digest
     except (OSError, ValueError) as error:
         raise damage_error(path, error) from None
-    if content["format_version"] > FORMAT_VERSION:
-        raise ModelFileError(f"{path} was written by a newer polyseme: update polyseme to read it.")
-    if content["format_version"] < FORMAT_VERSION:
-        raise ModelFileError(f"{path} was written by an early version of polyseme: fit again.")
-    if content.get("digest") != _digest(content):
-        raise damage_error(path, ValueError("its digest does not match its content"))
-    del content["format_version"]
-    try:
-        check_fields(content, table, required=required, others=True)
-    except ValueError as error:
-        raise damage_error(path, error) from None
-    return content
 
 
-def read_about(folder: Path) -> tuple[dict[str, Any], FileManifest]:
-    """Return the content of run.json, with its digest, and the manifest of the files."""
-    about = read_sealed(folder / RUN_FILE, RUN_FIELDS, required=("files", "model", "documents", "words"))
-    return about, FileManifest.from_json(folder, about.pop("files"))
+def read_info(folder: Path) -> tuple[RunInfo, FileManifest, str]:
+    """Return the content of run.json: facts about the run, the manifest of its files, and the digest."""
+    return read_sealed(folder / RUN_FILE, RunInfo)
 
 
 def damage_error(path: Path, error: Exception) -> ModelFileError:
@@ -332,13 +241,3 @@ def _digest(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 of JSON values without the digest itself, for any order of the fields."""
     values = {name: value for name, value in content.items() if name != "digest"}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
-def _is_topic(name: Any) -> bool:
-    """Return whether a string is a whole number of at most nine digits."""
-    return isinstance(name, str) and name.isdecimal() and len(name) < 10
-
-
-def _is_level(name: Any) -> bool:
-    """Return whether a string is a number of topics as `str` writes it, so that it names a folder and a field."""
-    return _is_topic(name) and str(int(name)) == name

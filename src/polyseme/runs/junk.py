@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.coherence import TokenSequences
+from polyseme.runs.info import Mark
 
 if TYPE_CHECKING:
     from polyseme.runs.run import Run
@@ -62,14 +63,6 @@ class TokenSample(NamedTuple):
         read = vectorizer.sequences(texts)
         n = max(1, int(np.searchsorted(read.indptr, SAMPLE_TOKENS, side="right")) - 1)
         return cls(rows[:n], TokenSequences(read.tokens[: read.indptr[n]], read.indptr[: n + 1]))
-
-
-class Mark(NamedTuple):
-    """Reason why a topic may not describe a subject."""
-
-    kind: str
-    """One of KINDS."""
-    reason: str
 
 
 KINDS = ("place", "repeated", "copies", "few")

@@ -75,35 +75,35 @@ class RunPhrases(NamedTuple):
 
 
 def automatic_names(
-    run: Run, known: Sequence[str | None] | None = None, *, parents: Sequence[str | None] | None = None
-) -> list[str]:
+    run: Run, known: Sequence[str] | None = None, *, parents: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """Return names of all topics of a run, made of phrases and words of its documents.
 
-    known : names to keep; None for a topic that needs a name. parents : name of the topic above each topic; the new
-    name avoids its words if the topic has other words.
+    known : names to keep, "" for a topic that needs a name; None: those in run.json. parents : name of the topic above
+    each topic; the new name avoids its words if the topic has other words.
     """
-    names: list[str | None] = [None] * run.fitted.n_topics if known is None else list(known)
-    if any(name is None for name in names):
-        taken = {name.casefold() for name in [*names, *run.topic_names.values()] if name is not None}
+    names = list(run.info.automatic_names if known is None else known) or [""] * run.fitted.n_topics
+    if not all(names):
+        taken = {name.casefold() for name in [*names, *run.topic_names.values()] if name}
         maker = _NameMaker(run)
-        repeated = maker.columns_of(parents or [None] * len(names))
+        repeated = maker.columns_of(parents or [""] * len(names))
         for topic in np.argsort(-run.fitted.topic_weights, kind="stable").tolist():
-            if names[topic] is None:
-                name = maker.name(topic, repeated[topic], taken)
-                names[topic] = name
-                taken.add(name.casefold())
-    return [name or "" for name in names]
+            if not names[topic]:
+                names[topic] = maker.name(topic, repeated[topic], taken)
+                taken.add(names[topic].casefold())
+    return tuple(names)
 
 
-def level_names(run: Run, known: Sequence[str | None] | None) -> list[str]:
+def level_names(run: Run) -> tuple[str, ...]:
     """Return names of the topics of a finer level that do not repeat the words of their parents' names.
 
-    A topic that is not split has the name of its parent. known : as in `automatic_names`.
+    A topic that is not split has the name of its parent.
     """
     assert run.parents is not None
     parents, parts, titles = run.parents.topics.tolist(), np.bincount(run.parents.topics), parent_titles(run)
-    if known is None:
-        known = [title if parts[parent] == 1 else None for parent, title in zip(parents, titles, strict=True)]
+    known = run.info.automatic_names or [
+        title if parts[parent] == 1 else "" for parent, title in zip(parents, titles, strict=True)
+    ]
     return automatic_names(run, known, parents=titles)
 
 
@@ -113,14 +113,6 @@ def parent_titles(run: Run) -> list[str]:
         return []
     titles = run.level(run.parents.level).topic_titles
     return [titles[parent] for parent in run.parents.topics.tolist()]
-
-
-def word_names(run: Run) -> list[str]:
-    """Return names made of the first words of each topic, without reading the texts."""
-    names: list[str] = []
-    for topic, words in enumerate(run.topic_words(_WORDS_RANKED)):
-        names.append(_unused(map(_with_spaces, words), topic, {name.casefold() for name in names}))
-    return names
 
 
 def _unused(parts: Iterable[str], topic: int, taken: Collection[str]) -> str:
@@ -155,10 +147,9 @@ class _NameMaker:
             for word in self._columns[phrase]:
                 self._with_word.setdefault(word, []).append(phrase)
 
-    def columns_of(self, names: Iterable[str | None]) -> list[set[int]]:
+    def columns_of(self, names: Sequence[str]) -> list[set[int]]:
         """Return the words of the vocabulary in each name."""
-        given = [name or "" for name in names]
-        return _columns_of_rows(self._run.vectorizer.transform(given)) if any(given) else [set() for _ in given]
+        return _columns_of_rows(self._run.vectorizer.transform(names)) if any(names) else [set() for _ in names]
 
     def name(self, topic: int, repeated: Collection[int], taken: Collection[str]) -> str:
         """Return a name that is not in `taken`, if possible without the words in the columns `repeated`."""

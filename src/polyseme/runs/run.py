@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -49,9 +49,10 @@ from polyseme.runs.documents import (
     topic_documents,
     unique_ids,
 )
-from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, check_is_run, read_about
-from polyseme.runs.junk import SAMPLE, WORDS_REMOVED, Mark, TokenSample, junk_notes
-from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt, word_names
+from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, check_is_run, read_info
+from polyseme.runs.info import Edit, Mark, RunInfo
+from polyseme.runs.junk import SAMPLE, WORDS_REMOVED, TokenSample, junk_notes
+from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt
 from polyseme.text.readers.inputs import REMARKS
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -86,7 +87,7 @@ class Run:
     path : Path
         Folder of the run. A run that was fitted without an output has a temporary folder, which is removed with the
         object; `save` writes it to another folder.
-    about : dict
+    info : RunInfo
         Content of run.json: settings, versions, seed, timings, names of topics, edits.
     files : FileManifest
         Sizes and digests of the files.
@@ -98,6 +99,8 @@ class Run:
         Object that owns the temporary folder of the run: the folder is removed with this object.
     reading : Run or None, default=None
         The run at the reading level, the level of the fit, if this object has the topics of a finer level.
+    digest : str, default=""
+        Digest of run.json, which identifies the state of the run.
     **known : object
         Values of cached properties that are already in memory.
     """
@@ -105,16 +108,17 @@ class Run:
     def __init__(
         self,
         path: Path,
-        about: dict[str, Any],
+        info: RunInfo,
         files: FileManifest,
         *,
         trust_pattern: bool = False,
         rows: Array | None = None,
         owner: Any = None,
         reading: Run | None = None,
+        digest: str = "",
         **known: Any,
     ) -> None:
-        self.path, self.about, self.files = path, about, files
+        self.path, self.info, self.files, self.digest = path, info, files, digest
         self.trust_pattern, self.rows, self.owner, self.reading = trust_pattern, rows, owner, reading
         vars(self).update(known)
 
@@ -125,15 +129,14 @@ class Run:
         return f"<p>{self._heading()}</p>{self.topics()._repr_html_()}"
 
     def _heading(self) -> str:
-        model = self.about["model"]["class"]
-        return f"{model} with {self.fitted.n_topics} topics of {self.n_documents:,} documents"
+        return f"{self.info.model.estimator} with {self.fitted.n_topics} topics of {self.n_documents:,} documents"
 
     # content of the files
 
     @cached_property
     def model(self) -> Any:
         """Fitted estimator. Arrays with a row per document may be memory-mapped."""
-        folder = "" if self.reading is None else level_folder(self.about["model"]["n_topics"])
+        folder = "" if self.reading is None else level_folder(self.info.model.n_topics)
         model = load(self.files.path(f"{folder}{MODEL_FILE}"))
         self._require(
             isinstance(model, FittedDecomposition),
@@ -141,10 +144,7 @@ class Run:
         )
         self._require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
         n_topics, n_words = model.fitted_.topic_word.shape
-        self._require(
-            self.reading is None or n_topics == self.about["model"]["n_topics"],
-            "the model of a level has a different number of topics",
-        )
+        self._require(n_topics == self.info.model.n_topics, "its model has a different number of topics")
         self._require(n_words == len(self.vocabulary), "its model has a different number of words")
         self._require(model.documents_ is not None, "its model has no training documents")
         n_documents = len(model.documents_.doc_topic)
@@ -271,17 +271,12 @@ class Run:
         frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
         return Labels.of(label if label in frequent else "" for label in self.table.column("label"))
 
-    @property
-    def duplicates(self) -> dict[str, Any]:
-        """Number of near-duplicates that the fit found, and whether it kept them; empty if it did not look for them."""
-        return dict(self.about.get("duplicates", {}))
-
     @cached_property
     def groups(self) -> Array:
         """For each document, the row of the first document in its group of near-duplicates."""
         if self.reading is not None:
             return self.reading.groups
-        if not self.duplicates.get("found") or self.duplicates["mode"] == "drop":
+        if not self.info.duplicates.found or self.info.duplicates.mode == "drop":
             return np.arange(len(self.doc_topic))
         values = self.documents[DUPLICATE_ROW].to_list() if self._loaded else list(self.table.column(DUPLICATE_ROW))
         try:
@@ -321,19 +316,12 @@ class Run:
     @property
     def topic_names(self) -> dict[int, str]:
         """Names that users have given to topics."""
-        return {int(topic): str(name) for topic, name in self.about.get("topic_names", {}).items()}
+        return self.info.topic_names
 
     @property
     def topic_titles(self) -> list[str]:
         """Name of each topic: the given one, or the one made of phrases and words of the documents."""
-        given, made = self.topic_names, self.about.get("automatic_names")
-        if made is None or len(made) != self.fitted.n_topics:  # a run of an earlier version
-            made = self._word_names
-        return [given.get(topic) or name for topic, name in enumerate(made)]
-
-    @cached_property
-    def _word_names(self) -> list[str]:
-        return word_names(self)
+        return [self.topic_names.get(topic) or name for topic, name in enumerate(self.info.automatic_names)]
 
     @cached_property
     def phrases(self) -> RunPhrases:
@@ -355,8 +343,7 @@ class Run:
     @property
     def junk(self) -> dict[int, Mark]:
         """Topics that do not describe a subject, such as mail headers and boilerplate, with the reason; listed last."""
-        marks = self.about.get("junk", {}) if self.reading is None else {}
-        return {int(topic): Mark(mark["kind"], mark["reason"]) for topic, mark in marks.items()}
+        return self.info.junk or {}
 
     @cached_property
     def word_amounts(self) -> WordAmounts:
@@ -381,10 +368,8 @@ class Run:
     @property
     def levels(self) -> list[int]:
         """Numbers of topics of all levels: the reading level first, then the finer ones."""
-        about = self.about if self.reading is None else self.reading.about
-        first = about.get("model", {}).get("n_topics")
-        finer = sorted(map(int, about.get("levels", {})))
-        return [(self.reading or self).fitted.n_topics if first is None else first, *finer]
+        info = (self.reading or self).info
+        return [info.model.n_topics, *sorted(info.levels or ())]
 
     def level(self, n_topics: int) -> Run:
         """Return the run with the topics of one of its levels; documents and counts are the same.
@@ -410,15 +395,15 @@ class Run:
             raise InputError(f"level= must be one of the levels of the run, {listed}, got {n_topics!r}.")
         if n_topics == levels[0]:
             return run
-        about = {name: value for name, value in run.about.items() if name not in _OF_THE_READING_LEVEL}
-        about |= {
-            "model": {**run.about["model"], "n_topics": int(n_topics)},
-            "topic_names": run.about["levels"][str(n_topics)].get("topic_names", {}),
-            "automatic_names": run.about["levels"][str(n_topics)].get("automatic_names"),
-        }
+        level = (run.info.levels or {})[n_topics]
+        info = replace(
+            run.info, model=replace(run.info.model, n_topics=n_topics), topic_names=level.topic_names,
+            automatic_names=level.automatic_names, levels=None, junk=None, selection=None, stability=(), iterations=0,
+            converged=False, interrupted=False,
+        )  # fmt: skip
         known = {name: value for name, value in vars(run).items() if name in _OF_THE_DOCUMENTS}
         return Run(
-            run.path, about, run.files, trust_pattern=run.trust_pattern, rows=run.rows, owner=run.owner, reading=run,
+            run.path, info, run.files, trust_pattern=run.trust_pattern, rows=run.rows, owner=run.owner, reading=run,
             **known,
         )  # fmt: skip
 
@@ -427,12 +412,9 @@ class Run:
         """The topic of the level above to which each topic belongs; None at the reading level."""
         if self.reading is None:
             return None
-        stored = self.reading.about["levels"][str(self.about["model"]["n_topics"])]
-        topics, shares = np.array(stored["parents"], dtype=np.intp), np.array(stored["nesting"], dtype=np.float64)
-        n_topics, above = self.fitted.n_topics, self.levels[self.levels.index(self.fitted.n_topics) - 1]
-        self._require(topics.shape == shares.shape == (n_topics,), "a level has a different number of parents")
-        self._require(bool((topics < above).all()), "a level has a parent that does not exist")
-        return TopicParents(above, topics, shares)
+        stored = (self.reading.info.levels or {})[self.info.model.n_topics]
+        topics, shares = np.array(stored.parents, dtype=np.intp), np.array(stored.nesting, dtype=np.float64)
+        return TopicParents(self.levels[self.levels.index(self.info.model.n_topics) - 1], topics, shares)
 
     def finer_topics(self, n_words: int = 10) -> list[list[FinerTopic]]:
         """Return the topics of the next finer level that belong to each topic, with their own finer topics.
@@ -461,19 +443,9 @@ class Run:
         return children
 
     @property
-    def banned_words(self) -> list[str]:
-        """Words that a refit after an `edit` has removed from the counts and the model."""
-        return list(self.about.get("banned_words", []))
-
-    @property
-    def hidden_words(self) -> list[str]:
-        """Words that an `edit` has hidden from all lists and names; the model still contains them."""
-        return list(self.about.get("hidden_words", []))
-
-    @property
     def hidden_columns(self) -> list[int]:
         """Columns of the hidden words."""
-        hidden = set(self.hidden_words)
+        hidden = set(self.info.hidden_words)
         return [column for column, word in enumerate(self.vocabulary) if word in hidden] if hidden else []
 
     @cached_property
@@ -795,11 +767,11 @@ class Run:
         Run
             The edited run, in the same folder. This object still describes the run before the edit.
         """
-        from polyseme.runs.changes import Edits, edit_run
+        from polyseme.runs.changes import edit_run
 
-        edits, like = Edits(dict(rename or {}), merge, delete, ban), self.reading or self
         level = None if self.reading is None else self.fitted.n_topics
-        run = edit_run(self.path, edits, refit=refit, level=level, report=reporter(verbose), like=like).run
+        edit = Edit.of(rename, merge, delete, ban, refit=refit, level=level)
+        run = edit_run(self.path, edit, report=reporter(verbose), like=self.reading or self).run
         return run if level is None else run.level(level)
 
     def name_topics(self, namer: Namer, *, overwrite: bool = False, verbose: int = 0) -> Run:
@@ -895,7 +867,7 @@ class Run:
         sparse array
             Counts with zeros for these words.
         """
-        banned = columns_of(self.banned_words, self.vocabulary)
+        banned = columns_of(self.info.banned_words, self.vocabulary)
         return without_words(counts, np.asarray(banned)) if banned else counts
 
     def in_memory(self) -> Run:
@@ -924,12 +896,12 @@ class Run:
             The same topics with fewer documents, in memory.
         """
         if self.reading is not None:
-            return self.reading.sample(size, seed).level(self.about["model"]["n_topics"])
+            return self.reading.sample(size, seed).level(self.info.model.n_topics)
         rows = sample_rows(self.n_documents, size, seed)
-        title = f"{self.about.get('title') or self.path.name} ({len(rows):,} of {self.n_documents:,} documents)"
+        title = f"{self.info.title or self.path.name} ({len(rows):,} of {self.n_documents:,} documents)"
         rows = rows if self.rows is None else self.rows[rows]
-        about = {**self.about, "title": title}
-        return Run(self.path, about, self.files, trust_pattern=self.trust_pattern, rows=rows, owner=self.owner)
+        info = replace(self.info, title=title)
+        return Run(self.path, info, self.files, trust_pattern=self.trust_pattern, rows=rows, owner=self.owner)
 
     def moved_to(self, path: Path, owner: Any = None) -> Run:
         """Return this run after its folder was moved.
@@ -947,10 +919,10 @@ class Run:
             The same content in the new folder.
         """
         if self.reading is not None:
-            return self.reading.moved_to(path, owner).level(self.about["model"]["n_topics"])
+            return self.reading.moved_to(path, owner).level(self.info.model.n_topics)
         known = {name: value for name, value in vars(self).items() if name not in _OF_THE_FOLDER}
         files = self.files.with_folder(path)
-        return Run(path, self.about, files, trust_pattern=self.trust_pattern, rows=self.rows, owner=owner, **known)
+        return Run(path, self.info, files, trust_pattern=self.trust_pattern, rows=self.rows, owner=owner, **known)
 
     @property
     def fits_in_memory(self) -> bool:
@@ -987,15 +959,13 @@ class Run:
             raise self.damaged(problem)
 
 
-_OF_THE_FOLDER = ("path", "about", "files", "trust_pattern", "rows", "owner", "reading", "shards", "table")
+_OF_THE_FOLDER = ("path", "info", "files", "trust_pattern", "rows", "owner", "reading", "shards", "table")
 """Attributes of a Run that depend on the name of its folder, or are arguments of its constructor."""
 _OF_THE_DOCUMENTS = (
     "vectorizer", "vocabulary", "shards", "counts", "table", "ids", "names", "labels", "label_numbers", "texts",
     "phrases",
 )  # fmt: skip
 """Cached properties of a Run that are the same at every level."""
-_OF_THE_READING_LEVEL = ("junk", "levels", "selection", "stability", "iterations", "converged", "interrupted")
-"""Fields of run.json that a run at a finer level does not have."""
 
 
 class TopicParents(NamedTuple):
@@ -1085,9 +1055,9 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
     path = Path(path)
     check_is_run(path)
     path = path.resolve()
-    about, files = read_about(path)
+    info, files, digest = read_info(path)
     files.check_sizes(skip=for_people(files))
-    return Run(path, about, files, trust_pattern=trust_pattern)
+    return Run(path, info, files, trust_pattern=trust_pattern, digest=digest)
 
 
 def reporter(verbose: int) -> Reporter:

@@ -44,7 +44,7 @@ from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
-from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_about
+from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_info
 from polyseme.text.readers.inputs import LABEL_SEPARATOR, Days, days_of
 
 if TYPE_CHECKING:
@@ -130,11 +130,8 @@ def search_run(
     finer = _finer_level(folder, level, trust_pattern=trust_pattern)
 
     def answer(index: SearchIndex, documents: SearchDocuments) -> Results:
-        about, _ = read_about(folder)
-        names = {
-            **dict(enumerate(about.get("automatic_names", ()))),
-            **{int(number): str(name) for number, name in about.get("topic_names", {}).items()},
-        }
+        info, _, _ = read_info(folder)
+        names = {**dict(enumerate(info.automatic_names)), **info.topic_names}
         if finer is not None:
             index.set_model(finer.fitted, finer.doc_topic)
             documents, names = documents.with_weights(finer.doc_topic), dict(enumerate(finer.topic_titles))
@@ -159,7 +156,7 @@ def search_run(
     results = _stored_answer(folder, method, answer, report, trust_pattern)
     if results is None:
         with _scratch_folder(folder) as scratch:
-            identity = read_about(folder)[0]["digest"]
+            _, _, identity = read_info(folder)
             run = _open(folder, trust_pattern)
             index = _new_index(run, scratch, report)
             _add_models(index, method, report)
@@ -222,7 +219,7 @@ def store_index(
 
     earlier : the state of the run whose copy of the texts is in the folder. Its compressed blocks are reused.
     """
-    identity = read_about(folder)[0]["digest"]
+    _, _, identity = read_info(folder)
     run = _open(folder, trust_pattern)
     with _scratch_folder(folder) as scratch:
         index = _new_index(run, scratch, report)
@@ -384,14 +381,14 @@ def _stored_answer(
     from polyseme.retrieval import SearchIndex
 
     try:
-        about, files = read_about(folder)
-        index = SearchIndex.load(folder / INDEX_FILE, identity=about["digest"])
+        _, files, identity = read_info(folder)
+        index = SearchIndex.load(folder / INDEX_FILE, identity=identity)
         if index.vectorizer is None:  # the run has a pattern that must be trusted
             index.vectorizer = _word_rules(files, trust_pattern=trust_pattern)
         if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)
-            _store(index, folder, about["digest"], report)
-        return answer(index, _stored_documents(folder, about["digest"], report, lambda: _open(folder, trust_pattern)))
+            _store(index, folder, identity, report)
+        return answer(index, _stored_documents(folder, identity, report, lambda: _open(folder, trust_pattern)))
     except UnsupportedError:  # the vectorizer needs scikit-learn
         return None
     except InputError:

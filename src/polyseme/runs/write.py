@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +29,7 @@ from polyseme.data.disk import MANIFEST, read_checked, read_manifest
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import load
 from polyseme.io import models
-from polyseme.io.files import FileManifest, check_fields, is_regular, write_atomically
+from polyseme.io.files import FileManifest, is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
@@ -49,17 +50,16 @@ from polyseme.runs.documents import (
 from polyseme.runs.folder import (
     CHECKPOINT_FOLDER,
     PAGE_FILE,
-    RUN_FIELDS,
     RUN_FILE,
-    STAGE_FIELDS,
     STAGES_FILE,
     atomic_folder,
-    read_about,
+    read_info,
     read_sealed,
     replacing,
     run_lock,
     write_sealed,
 )
+from polyseme.runs.info import LevelInfo, Progress, RunInfo
 from polyseme.runs.junk import junk_topics
 from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names, parent_titles
 from polyseme.runs.run import (
@@ -75,7 +75,7 @@ from polyseme.runs.run import (
     open_run,
 )
 from polyseme.selection.levels import Level
-from polyseme.text.duplicates import NearDuplicates
+from polyseme.text.duplicates import Duplicates, NearDuplicates
 from polyseme.text.readers.inputs import Document
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -95,24 +95,26 @@ class RunDraft:
     Every completed stage is stored in stages.json with the digests of its files, so that the same call with `resume`
     continues after the last completed stage.
 
-    settings : settings that determine the result, as JSON values. With `resume` they must be those of the interrupted
-    call.
+    info : facts that are known before the first stage. settings : settings that determine the result, as JSON values.
+    With `resume` they must be those of the interrupted call.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any], report: Reporter, *, resume: bool = False) -> None:
+    def __init__(
+        self, folder: Path, info: RunInfo, settings: Mapping[str, Any], report: Reporter, *, resume: bool = False
+    ) -> None:
         self.folder, self.report = folder, report
-        self._settings, self._stages = dict(settings), dict[str, Any]()
+        self._settings, self._stages = dict(settings), tuple[str, ...]()
         self._metadata: Iterable[Any] | None = None
         files = FileManifest(folder, {})
         if resume and (folder / STAGES_FILE).is_file():
-            stored = read_sealed(folder / STAGES_FILE, STAGE_FIELDS, required=tuple(STAGE_FIELDS))
-            _check_settings(stored["settings"], self._settings)
-            files, self._stages = FileManifest.from_json(folder, stored["files"]), stored["stages"]
+            stored, files, _ = read_sealed(folder / STAGES_FILE, Progress)
+            _check_settings(stored.settings, self._settings)
+            info, self._stages = stored.info, stored.stages
             if not (folder / RUN_FILE).is_file():  # with run.json, some files are removed, and `finish` checks the rest
                 files.check_sizes()
                 for name in _draft_files(folder) - set(files.entries):
                     (folder / name).unlink()  # written by the interrupted stage, which starts again
-        self.run = Run(folder, {}, files)
+        self.run = Run(folder, info, files)
         """The part of the run that is written. Values that are in memory are not read from files."""
 
     @property
@@ -123,19 +125,18 @@ class RunDraft:
         """Set values of the run that are already in memory."""
         vars(self.run).update(values)
 
-    def done(self, name: str) -> bool:
-        """Return whether a stage is completed."""
-        return name in self._stages
+    @property
+    def info(self) -> RunInfo:
+        """Facts that the completed stages have found."""
+        return self.run.info
 
-    def stage(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return the result of a stage (JSON values): the stored one, or that of `make`, which is then stored."""
+    def stage(self, name: str, make: Callable[[], RunInfo]) -> None:
+        """Set the facts to those that `make` returns, and store them with its files, unless the stage is completed."""
         if name not in self._stages:
-            self._stages[name] = make()
+            self.run.info = make()
+            self._stages += (name,)
             self._record_files()
-            content = {"settings": self._settings, "stages": self._stages, "files": self.files.to_json()}
-            write_sealed(self.folder / STAGES_FILE, content)
-        result: dict[str, Any] = self._stages[name]
-        return result
+            write_sealed(self.folder / STAGES_FILE, Progress(self._settings, self._stages, self.info), self.files)
 
     # parts of the run
 
@@ -190,17 +191,17 @@ class RunDraft:
         """Write the model, with the arrays of its documents in files beside it."""
         self.know(model=self._saved(model, self.folder / MODEL_FILE))
 
-    def save_level(self, level: Level) -> dict[str, Any]:
-        """Write the model of a finer level; return the level as a field of run.json."""
+    def save_level(self, level: Level) -> LevelInfo:
+        """Write the model of a finer level; return the facts about it."""
         place = self.folder / level_folder(level.model.fitted_.n_topics) / MODEL_FILE
         place.parent.mkdir(parents=True, exist_ok=True)
         self._saved(level.model, place)
-        return {"parents": level.parents.tolist(), "nesting": [round(float(share), 6) for share in level.nesting]}
+        return LevelInfo(tuple(level.parents.tolist()), tuple(round(float(share), 6) for share in level.nesting))
 
-    def keep_levels(self, levels: Collection[str]) -> None:
+    def keep_levels(self, levels: Collection[int]) -> None:
         """Remove the files of all finer levels except these, given by their numbers of topics."""
         for path in (self.folder / LEVELS_FOLDER).glob("*"):
-            if path.name not in levels:
+            if int(path.name) not in levels:
                 shutil.rmtree(path)
 
     def _saved(self, model: Any, place: Path) -> Any:
@@ -215,26 +216,26 @@ class RunDraft:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         return model
 
-    def finish(self, about: dict[str, Any], *, texts: bool = True, page: str | None = None) -> Run:
+    def finish(self, info: RunInfo, *, texts: bool = True, page: str | None = None) -> Run:
         """Name the topics, write the tables of topics and documents, the page and, last, run.json; return the run.
 
-        about : fields of run.json; `automatic_names` may be missing, or have None for topics that need a name.
+        info : facts about the run; names and junk topics are added if they are missing.
         texts : whether the run has texts. page : how much of the texts the page contains; None writes no page.
         """
         run = self.run
-        run.about = about
+        run.info = info
         if (self.folder / RUN_FILE).is_file():  # the interrupted call has written everything
-            self._use_written(title=about["title"])
+            self._use_written(title=info.title)
         else:
             self._record_files()
             with self.report.stage("Naming topics"):
-                self._name_topics(about)
+                self._name_topics()
             self._write_tables()
             if page is not None:
                 with self.report.stage("Writing the explorer page"):
                     run.explore(self.folder / PAGE_FILE, text=page)
             self._record_files(without=(METADATA_FOLDER,) if texts else (METADATA_FOLDER, TEXTS_FOLDER))
-            write_about(self.folder, about, self.files)
+            write_sealed(self.folder / RUN_FILE, self.info, self.files)
         self._read_written()
         shutil.rmtree(self.folder / METADATA_FOLDER, ignore_errors=True)
         if not texts:
@@ -243,7 +244,7 @@ class RunDraft:
 
     def _read_written(self) -> None:
         """Take over run.json and its list of files, which are complete."""
-        self.run.about, files = read_about(self.folder)
+        self.run.info, files, self.run.digest = read_info(self.folder)
         files.check_sizes(skip=for_people(files))
         self.files.entries.clear()
         self.files.entries.update(files.entries)
@@ -254,33 +255,30 @@ class RunDraft:
         The title is the name of the folder, which may have been renamed since.
         """
         self._read_written()
-        about = self.run.about
-        if about["title"] != title:
-            about["title"] = title
+        if self.info.title != title:
+            self.run.info = replace(self.info, title=title)
             if PAGE_FILE in self.files.entries:
-                self.run.explore(self.folder / PAGE_FILE, text=about["page_text"])
+                self.run.explore(self.folder / PAGE_FILE, text=self.info.page_text)
                 self.files.add(PAGE_FILE)
-            write_about(self.folder, about, self.files)
+            write_sealed(self.folder / RUN_FILE, self.info, self.files)
 
-    def _name_topics(self, about: dict[str, Any]) -> None:
-        """Add the names of topics that need one to the fields of run.json, for all levels."""
+    def _name_topics(self) -> None:
+        """Make names of the topics that need one, at all levels, the coarser ones first."""
         run = self.run
-        about["automatic_names"] = automatic_names(run, about.get("automatic_names"))
-        if "levels" in about:
-            about["levels"] = {n_topics: dict(level) for n_topics, level in about["levels"].items()}
-            for n_topics in run.levels[1:]:
-                stored = about["levels"][str(n_topics)]
-                stored["automatic_names"] = level_names(run.level(n_topics), stored.get("automatic_names"))
+        run.info = replace(run.info, automatic_names=automatic_names(run))
+        for n_topics in run.levels[1:]:
+            levels = dict(run.info.levels or {})
+            levels[n_topics] = replace(levels[n_topics], automatic_names=level_names(run.level(n_topics)))
+            run.info = replace(run.info, levels=levels)
 
     def _write_tables(self) -> None:
         """Write documents.parquet, unless it is linked, and the tables of topics."""
         if DOCUMENTS_FILE not in {name.partition("/")[0] for name in self.files.entries}:
             self._write_documents()
             self._record_files()
-        if "junk" not in self.run.about:
+        if self.info.junk is None:
             with self.report.stage("Looking for topics that do not describe a subject"):
-                marks = junk_topics(self.run)
-            self.run.about["junk"] = {str(topic): mark._asdict() for topic, mark in marks.items()}
+                self.run.info = replace(self.info, junk=junk_topics(self.run))
         for n_topics in self.run.levels:
             level = self.run.level(n_topics)
             name = TOPICS_FILE if level.reading is None else level_table(n_topics)
@@ -383,8 +381,6 @@ class DocumentRecorder:
         """The texts of a small corpus, so that they need not be read again; None if there are too many."""
         self.n_read = self.n_duplicates = 0
         """Numbers of documents that were read, and of near-duplicates among them."""
-        self.n_old_duplicates = 0
-        """Number of near-duplicates among the documents of `after`, if it has texts."""
         if after is not None:
             self._add_documents(after)
 
@@ -395,7 +391,6 @@ class DocumentRecorder:
         if firsts is None:
             self._finder.skip(run.n_documents)
         else:
-            self.n_old_duplicates = len(firsts) - firsts.count(None)
             if len(firsts) != run.n_documents:
                 raise run.damaged("texts of documents are missing")
         for frame in run.table:
@@ -425,9 +420,10 @@ class DocumentRecorder:
                 raise TooManyCharacters
             yield document.text
 
-    def duplicates(self) -> dict[str, Any]:
-        """Return the field of run.json about near-duplicates."""
-        return {"mode": "drop" if self._drop else "keep", "found": self.n_duplicates, "documents": self.n_read}
+    @property
+    def duplicates(self) -> Duplicates:
+        """Near-duplicates among the documents that were read."""
+        return Duplicates("drop" if self._drop else "keep", self.n_duplicates, self.n_read)
 
     def recorded_texts(self) -> list[Path]:
         """Write the texts that are still in memory, and return the files of all texts."""
@@ -461,7 +457,13 @@ class TemporaryFolder:
 
 @contextmanager
 def new_run(
-    output: Path | None, settings: Mapping[str, Any], report: Reporter, *, overwrite: bool = False, resume: bool = False
+    output: Path | None,
+    info: RunInfo,
+    settings: Mapping[str, Any],
+    report: Reporter,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
 ) -> Iterator[RunDraft]:
     """Yield the draft of a new run. When the block ends, `draft.run` is the run in the folder `output`.
 
@@ -472,7 +474,7 @@ def new_run(
         output = owner.path / "run"
     assert output is not None
     with atomic_folder(output, overwrite=overwrite, resume=resume) as work:
-        draft = RunDraft(work, settings, report, resume=resume)
+        draft = RunDraft(work, info, settings, report, resume=resume)
         try:
             yield draft
         except InputError:
@@ -496,7 +498,7 @@ def rewrite_run(
     with run_lock(path) as target:
         run = open_run(target, trust_pattern=trust_pattern if like is None else like.trust_pattern)
         with replacing(target) as work:
-            draft = RunDraft(work, {}, report)
+            draft = RunDraft(work, run.info, {}, report)
             draft.run.trust_pattern = run.trust_pattern
             yield run, draft
         draft.run = draft.run.moved_to(target, None if like is None else like.owner)
@@ -520,14 +522,12 @@ def refresh_run(
         rewritten = {name for name in for_people(run.files) if page is not None or name != PAGE_FILE}
         draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - rewritten))
         draft.know(model=run.model, vectorizer=run.vectorizer)
-        about = dict(run.about)
-        if stability:
-            about["stability"] = _stability(run, stability, report)
-        draft.finish(about, texts=bool(Texts(run.files)), page=page)
+        info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
+        draft.finish(info, texts=bool(Texts(run.files)), page=page)
     return draft.run
 
 
-def _stability(run: Run, n_samples: int, report: Reporter) -> list[float]:
+def _stability(run: Run, n_samples: int, report: Reporter) -> tuple[float, ...]:
     with report.stage("Fitting samples", unit="fits") as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         stability = bootstrap_stability(
@@ -536,7 +536,7 @@ def _stability(run: Run, n_samples: int, report: Reporter) -> list[float]:
             n_samples=n_samples,
             progress=lambda done, total: update(done, total, f"{done} of {total}"),
         )
-    return [round(float(value), 4) for value in stability.topics]
+    return tuple(round(float(value), 4) for value in stability.topics)
 
 
 def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
@@ -547,15 +547,6 @@ def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
                 (work / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(run.path / name, work / name)
     return run.moved_to(folder.resolve())
-
-
-def write_about(folder: Path, about: dict[str, Any], files: FileManifest) -> None:
-    """Write run.json, which makes the folder a run."""
-    try:
-        check_fields(about, RUN_FIELDS, others=True)
-    except ValueError as error:
-        raise InputError(f"about cannot be written to {RUN_FILE}: {error}.") from None
-    write_sealed(folder / RUN_FILE, {**about, "files": files.to_json()})
 
 
 def version_info() -> dict[str, Any]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Literal, Self
 
 from polyseme.errors import InputError
 from polyseme.text._counting import NearDuplicates as CompiledNearDuplicates
@@ -78,26 +78,37 @@ class NearDuplicates:
         self.close()
 
 
-def n_distinct(duplicates: Mapping[str, Any]) -> int:
-    """Return the number of documents that are not near-duplicates of others."""
-    return int(duplicates["documents"] - duplicates["found"])
+@dataclass(frozen=True)
+class Duplicates:
+    """Numbers of near-duplicates that were found among documents."""
 
+    mode: Literal["keep", "drop"] = "keep"
+    """Whether near-duplicates are kept or left out."""
+    found: int = 0
+    documents: int = 0
+    """Number of documents, with all near-duplicates."""
 
-def check_distinct(duplicates: Mapping[str, Any]) -> None:
-    """Raise InputError if all documents are near-duplicates of the first one."""
-    if duplicates["documents"] > 1 and n_distinct(duplicates) == 1:
-        raise InputError(
-            f"All {duplicates['documents']:,} documents are near-duplicates of the first one, so topics cannot tell "
-            "them apart: give other documents."
-        )
+    @property
+    def n_distinct(self) -> int:
+        """Number of documents that are not near-duplicates of others."""
+        return self.documents - self.found
 
+    def check_distinct(self) -> None:
+        """Raise InputError if all documents are near-duplicates of the first one."""
+        if self.documents > 1 and self.n_distinct == 1:
+            raise InputError(
+                f"All {self.documents:,} documents are near-duplicates of the first one, so topics cannot tell them "
+                "apart: give other documents."
+            )
 
-def duplicates_note(duplicates: Mapping[str, Any]) -> str:
-    """Return a sentence about near-duplicates."""
-    found, n_documents = duplicates["found"], duplicates["documents"]
-    of = f"{found:,} of {n_documents:,} documents {'is a near-duplicate' if found == 1 else 'are near-duplicates'}"
-    if duplicates["mode"] == "drop":
-        return f"{of} of others: left out (duplicates=keep counts them)."
-    if n_distinct(duplicates) == 1:
-        return f"All {n_documents:,} documents are near-duplicates of the first one: topics cannot tell them apart."
-    return f"{of} of others: shown once in lists, kept in the fit (duplicates=drop leaves them out)."
+    @property
+    def note(self) -> str:
+        """A sentence about near-duplicates."""
+        are = "is a near-duplicate" if self.found == 1 else "are near-duplicates"
+        of = f"{self.found:,} of {self.documents:,} documents {are}"
+        if self.mode == "drop":
+            return f"{of} of others: left out (duplicates=keep counts them)."
+        if self.n_distinct == 1:
+            all_of = f"All {self.documents:,} documents are near-duplicates of the first one"
+            return f"{all_of}: topics cannot tell them apart."
+        return f"{of} of others: shown once in lists, kept in the fit (duplicates=drop leaves them out)."

@@ -55,7 +55,7 @@ def demo(
     )  # fmt: skip
     print_topics(topic_rows(run), screen, folder)
     screen.print(fit_summary(run))
-    exit_if_interrupted(run.about["interrupted"])
+    exit_if_interrupted(run.info.interrupted)
     screen.print("\nTry next", style="bold")
     for command in next_steps(folder):
         screen.print(command)

@@ -55,16 +55,19 @@ def edit(
 
       polyseme edit letters-run --names answer.txt
     """
-    from polyseme.runs.changes import Edits, edit_run
+    from polyseme.runs.changes import edit_run
+    from polyseme.runs.info import Edit
 
-    edits = Edits(
+    edit = Edit.of(
         {**({} if names is None else _read_names(names)), **dict(_parse_name(text) for text in rename or ())},
         [_parse_topics(text) for text in merge or ()],
         delete or (),
         [word for text in ban or () for word in text.replace(",", " ").split()],
+        refit=refit,
+        level=level,
     )
     report = screen_reporter(quiet=quiet)
-    done = edit_run(Path(run), edits, refit=refit, level=level, report=report, trust_pattern=trust_pattern)
+    done = edit_run(Path(run), edit, report=report, trust_pattern=trust_pattern)
     if not quiet:
         print_topics(topic_rows(done.run if level is None else done.run.level(level)), Console(), Path(run))
     exit_if_interrupted(done.interrupted)

@@ -191,7 +191,7 @@ def fit(
     screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:
         screen.print(f"Page to explore: {folder / PAGE_FILE}", soft_wrap=True)
-    exit_if_interrupted(run.about["interrupted"])
+    exit_if_interrupted(run.info.interrupted)
 
 
 def default_folder(inputs: list[str]) -> Path:

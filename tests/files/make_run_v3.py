@@ -1,7 +1,7 @@
-"""Wrote run_v2/ and run_v2_expected.json, which stay as they are: runs of format version 2 must open.
+"""Wrote run_v3/ and run_v3_expected.json, which stay as they are: runs of format version 3 must open.
 
 The run has a model and shards of format version 2, and a search index of version 3, which is derived and was built
-again. Run this only to see how they were made (python tests/files/make_run_v2.py FOLDER); a new format gets new files.
+again. Run this only to see how they were made (python tests/files/make_run_v3.py FOLDER); a new format gets new files.
 """
 
 import json
@@ -22,7 +22,7 @@ QUERY = "gold and iron"
 
 
 def main(folder: Path) -> None:
-    run = polyseme.fit(TEXTS, 2, output=folder / "run_v2", language="english", page=False)
+    run = polyseme.fit(TEXTS, 2, output=folder / "run_v3", language="english", page=False)
     run = run.edit(rename={0: "First"})
     hits = run.search(QUERY, 3)
     expected = {
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
         "document_prior": run.fitted.document_prior.tolist(),
         "topic_names": {str(topic): name for topic, name in run.topic_names.items()},
     }
-    (folder / "run_v2_expected.json").write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
+    (folder / "run_v3_expected.json").write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
