@@ -28,7 +28,7 @@ from polyseme import PLSA
 from polyseme.metrics import coherence, shown_words, top_words, topic_diversity
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.metrics.words import token_amounts
-from polyseme.runs.documents import topic_documents
+from polyseme.runs.typical import topic_documents
 from polyseme.text import Vectorizer
 
 WORDS, DOCUMENTS = 10, 3

@@ -8,10 +8,10 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
+import zlib
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,17 +24,17 @@ from polyseme import PLSA, HierarchicalPLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
 from polyseme.io import files as untrusted
 from polyseme.io import parquet
-from polyseme.io.arrays import map_npy
-from polyseme.io.files import FileManifest
+from polyseme.io.arrays import map_npy, read_safetensors, safetensors_parts
+from polyseme.io.files import FileManifest, write_atomically
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import documents, open_run
-from polyseme.runs.documents import COLUMNS, VECTORIZER_FILE
-from polyseme.runs.folder import FORMAT_VERSION, STAGES_FILE, write_sealed
+from polyseme.runs.documents import DocumentWriter
+from polyseme.runs.folder import FORMAT_VERSION, STAGES_FILE, VECTORIZER_FILE, write_sealed
 from polyseme.runs.info import ModelInfo, RunInfo
 from polyseme.runs.write import RunDraft
 from polyseme.scale import ParquetFiles, open_shards, write_shards
 from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint
-from polyseme.text import Vectorizer
+from polyseme.text import Document, Vectorizer
 from sealed_files import change_array, change_json, rewrite_model, seal, seal_shards, write_with_own_digest
 
 BACKTRACKS = r"(?:\w+\s?)+$"
@@ -208,8 +208,8 @@ def test_surrogate_pairs_are_characters():
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize(
     "name",
-    ["run.json", VECTORIZER_FILE, "documents.parquet", "model.safetensors", "doc_topic.npy", "shards/manifest.json",
-     "shards/shard-000000.safetensors"],
+    ["run.json", VECTORIZER_FILE, "documents.index", "documents.blocks", "model.safetensors", "doc_topic.npy",
+     "shards/manifest.json", "shards/shard-000000.safetensors"],
 )  # fmt: skip
 def test_a_pipe_in_place_of_a_file_does_not_block(place, name):
     (place / "run" / name).unlink()
@@ -219,11 +219,9 @@ def test_a_pipe_in_place_of_a_file_does_not_block(place, name):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_in_place_of_the_index_is_replaced(place):
-    names = ("search.safetensors", "search_documents.safetensors")
-    for name in names:
-        os.mkfifo(place / "run" / name)
+    os.mkfifo(place / "run" / "search.safetensors")
     assert run("search", "run", "iron", "-q", cwd=place).exit_code == 0
-    assert all((place / "run" / name).is_file() for name in names)
+    assert (place / "run" / "search.safetensors").is_file()
 
 
 MODEL = {"estimator": "PLSA", "name": "plsa", "n_topics": 2}
@@ -359,7 +357,7 @@ def test_a_wrong_model_of_an_unfinished_fit(unfinished):
     ("command", "says"),
     [
         (("topics", "run"), "its model has a different number of words"),
-        (("search", "run", "iron", "--method", "bm25", "-q"), "its shards have a different number of words"),
+        (("search", "run", "iron", "--method", "bm25", "-q"), "its model has a different number of words"),
     ],
 )
 def test_a_vocabulary_of_another_run(place, command, says):
@@ -390,20 +388,18 @@ def test_a_model_of_other_documents(place):
     assert "its model has a different number of documents" in fails(place, "topics", "run")
 
 
+def write_documents(folder: Path, texts: list[str]) -> None:
+    """Write the documents of a run."""
+    with DocumentWriter(folder) as writer:
+        for number, text in enumerate(texts):
+            writer.add(Document(str(number), text))
+
+
 def test_documents_of_another_run(place):
-    path = place / "run" / "documents.parquet"
-    pl.read_parquet(path)[:-1].write_parquet(path)
+    write_documents(place / "run", ["one", "two"])
     seal(place / "run")
-    assert "its table and its shards have different numbers of documents" in fails(place, "topics", "run")
-
-
-def test_texts_of_another_run(place):
-    path = next((place / "run" / "texts").iterdir())
-    pl.DataFrame({"text": ["one"]}).write_parquet(path)
-    seal(place / "run")
-    with pytest.raises(ModelFileError, match="texts of documents are missing"):
-        assert open_run(place / "run").texts
-    assert "texts of documents are missing" in fails(place, "search", "run", "iron", "-q")
+    assert "it has 2 of 30 documents" in fails(place, "topics", "run")
+    assert "it has 2 of 30 documents" in fails(place, "search", "run", "iron", "-q")
 
 
 def test_an_index_of_another_run(place):
@@ -556,35 +552,64 @@ def test_a_vocabulary_of_shards_that_is_not_a_list_of_words(tmp_path):
         assert open_shards(folder).vocabulary
 
 
+# documents
+
+
+def change(name: str, value: Any) -> Any:
+    return lambda arrays: arrays.update({name: np.asarray(value)})
+
+
+WRONG_INDEXES = {
+    "no labels": (lambda arrays: arrays.pop("labels"), "it has no 'labels'"),
+    "no ids": (lambda arrays: arrays.pop("id.rows"), "it has no 'id.rows'"),
+    "no texts": (lambda arrays: arrays.pop("text.rows"), "it has neither texts nor excerpts"),
+    "one day": (change("days", np.zeros(1, np.int32)), "days has another type or size"),
+    "days of text": (change("days", np.zeros(30, np.float32)), "days has another type or size"),
+    "an unknown label": (change("labels", np.full(30, 7, np.int32)), "a label has no name"),
+    "a later first": (change("firsts", np.r_[1, 1, 2:30]), "does not belong to the first document"),
+    "a first of a first": (change("firsts", np.r_[0, 0, 1, 3:30]), "does not belong to the first document"),
+    "rows from 1": (change("id.rows", np.array([1, 30])), "id does not have a value for each document"),
+    "too many rows": (change("id.rows", np.array([0, 31])), "id does not have a value for each document"),
+    "no blocks": (change("id.blocks", np.zeros((0, 3), np.int64)), "id has arrays of other types or sizes"),
+    "far away": (change("id.blocks", np.array([[2**62, 9, 9]])), "id has a block outside the file"),
+    "before the file": (change("id.blocks", np.array([[-9, 9, 9]])), "id has a block outside the file"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "says"), WRONG_INDEXES.values(), ids=WRONG_INDEXES.keys())
+def test_an_index_of_documents_that_does_not_fit(place, wrong, says):
+    path = place / "run" / "documents.index"
+    metadata, arrays = read_safetensors(path)
+    wrong(arrays)
+    write_atomically(path, safetensors_parts(arrays, metadata))
+    seal(place / "run")
+    assert f"documents.index is damaged ({says}" in fails(place, "topics", "run").replace("a near-duplicate ", "")
+
+
+BLOCKS = {
+    "not compressed": b"x" * 50,
+    "nothing": zlib.compress(b""),
+    "too few values": zlib.compress(np.arange(1, 20).tobytes()),
+    "values beyond the end": zlib.compress(np.full(30, 100).tobytes()),
+    "values that fall": zlib.compress(np.r_[2, 1, [2] * 28].tobytes() + b"x"),
+    "not text": zlib.compress(np.full(30, 2).tobytes() + b"\xff"),
+    "a bomb": zlib.compress(np.full(30, 2**20 + 1).tobytes() + b"x" * 2**20),
+}
+
+
+@pytest.mark.parametrize("content", BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_hostile_block_of_documents(place, content, monkeypatch):
+    monkeypatch.setattr(documents, "_MAX_BLOCK", 2**19)
+    path = place / "run" / "documents.index"
+    metadata, arrays = read_safetensors(path)
+    arrays["id.blocks"] = np.array([[0, len(content), zlib.crc32(content)]])
+    write_atomically(path, safetensors_parts(arrays, metadata))
+    (place / "run" / "documents.blocks").write_bytes(content + bytes(2**16))
+    seal(place / "run")
+    assert "documents.blocks is damaged" in fails(place, "compare", "run", "run")
+
+
 # Parquet
-
-
-@pytest.mark.parametrize(
-    ("frame", "says"),
-    [
-        (pl.DataFrame({"id": ["a"]}), "it has no column 'title' of strings"),
-        (
-            pl.DataFrame({key: [1] for key in COLUMNS}),
-            "it has no column 'id'",
-        ),
-        (
-            pl.DataFrame({key: [None] for key in COLUMNS}),
-            "a document has no id",
-        ),
-    ],
-)
-def test_a_table_with_other_columns(place, frame, says):
-    frame.write_parquet(place / "run" / "documents.parquet")
-    seal(place / "run")
-    with pytest.raises(ModelFileError, match=rf"documents\.parquet is damaged \({says}"):
-        assert open_run(place / "run").documents
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" * 20, b"PAR1" + b"\xff" * 200 + b"PAR1"], ids=range(4))
-def test_a_damaged_parquet_file(place, content):
-    (place / "run" / "documents.parquet").write_bytes(content)
-    seal(place / "run")
-    assert "documents.parquet is damaged" in fails(place, "topics", "run")
 
 
 PROGRAMS = {
@@ -595,28 +620,29 @@ PROGRAMS = {
 }
 
 
+def reading_fails(folder: Path) -> str:
+    """Return the message of the error for a Parquet file."""
+    pytest.importorskip("fsspec", reason="needs polyseme[dask]")
+    pl.DataFrame({"text": ["one", "two"]}).write_parquet(folder / "x.parquet")
+    with pytest.raises(InputError) as refused:
+        list(ParquetFiles(folder / "x.parquet", text="text"))
+    return str(refused.value)
+
+
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
-def test_a_reader_that_dies_or_hangs(place, monkeypatch, program):
+def test_a_reader_that_dies_or_hangs(tmp_path, monkeypatch, program):
     """polars panics or aborts the process for some damaged files, depending on its version."""
     monkeypatch.setattr(parquet, "_CHILD", program)
     monkeypatch.setattr(parquet, "_SECONDS", 1.0)
-    assert "took too much memory or time, or stopped the reader" in fails(place, "topics", "run")
+    assert "took too much memory or time, or stopped the reader" in reading_fails(tmp_path)
 
 
-def test_a_panic_of_polars_is_an_error(place, monkeypatch):
-    call = "frame = pl.read_parquet(path, columns=columns, glob=False)"
+def test_a_panic_of_polars_is_an_error(tmp_path, monkeypatch):
+    call = "table = pl.scan_parquet(path, glob=False)"
     assert call in parquet._CHILD
     panic = "raise pl.exceptions.PanicException('assertion failed')"
     monkeypatch.setattr(parquet, "_CHILD", parquet._CHILD.replace(call, panic))
-    assert "documents.parquet is damaged (assertion failed)" in fails(place, "topics", "run")
-
-
-def test_a_small_file_with_huge_texts_is_refused(tmp_path):
-    text = pl.select(pl.repeat("x" * 2**20, 1500).alias("text"))
-    text.write_parquet(tmp_path / "x.parquet")
-    assert (tmp_path / "x.parquet").stat().st_size < 2**20
-    with pytest.raises(ValueError, match=r"too large|too much memory"):
-        list(parquet.read_frames([tmp_path / "x.parquet"]))
+    assert "x.parquet cannot be read (assertion failed)" in reading_fails(tmp_path)
 
 
 def test_a_small_file_of_endless_empty_documents(tmp_path, monkeypatch):
@@ -639,30 +665,11 @@ def test_a_small_file_with_huge_lists_of_counts(tmp_path):
 # a full disk
 
 
-def test_a_full_disk_inside_the_parquet_writer(tmp_path):
-    """A limit on the size of a file has the effect of a full disk: a system error in the middle of a write."""
-    pytest.importorskip("resource")
-    program = (
-        "import resource, sys; from pathlib import Path; import polars\n"
-        "from polyseme.runs.documents import write_frame\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "frame = polars.DataFrame({'a': [str(number) * 9 for number in range(10000)]})\n"
-        "try:\n    write_frame(Path(sys.argv[1]), frame)\n"
-        "except OSError as error:\n    print(error.errno)\n"
-    )
-    (tmp_path / "x.parquet").write_bytes(b"old")
-    command = [sys.executable, "-c", program, str(tmp_path / "x.parquet")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == errno.EFBIG
-    assert [path.name for path in tmp_path.iterdir()] == ["x.parquet"]
-    assert (tmp_path / "x.parquet").read_bytes() == b"old"
-
-
 def test_a_full_disk_while_a_run_is_written(made, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(documents, "write_frame", full)
+    monkeypatch.setattr(documents, "write_atomically", full)
     assert "No space left on device" in fails(made, "fit", "docs", "-k", "2", "-o", "new", "-q")
     assert not (made / "new").exists()
     assert not (made / ".new.part").exists()

@@ -41,14 +41,14 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "model.safetensors", "doc_topic.npy", "doc_weights.npy", "vectorizer.json", "shards", "topics.csv",
-        "documents.parquet", "run.json", "texts", "explorer.html",
+        "documents.index", "documents.blocks", "run.json", "explorer.html",
     }  # fmt: skip
     about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
     assert about["documents"] == 30
     assert about["language"] == "english"
     assert about["command"][:2] == ["polyseme", "fit"]
     assert about["versions"]["polyseme"] == polyseme.__version__
-    documents = pl.read_parquet(finished / "documents.parquet")
+    documents = open_run(finished).documents
     assert documents.columns == [
         "id", "title", "label", "time", "source", "excerpt", "duplicate_of", "duplicate_row", "tokens", "topic",
         "share", "topic_0", "topic_1",
@@ -230,7 +230,8 @@ def test_a_full_disk_keeps_only_work_that_can_be_resumed(folder: Path, monkeypat
 
 
 FILES = [
-    "documents.parquet",
+    "documents.index",
+    "documents.blocks",
     "shards/shard-000000.safetensors",
     "vectorizer.json",
     "model.safetensors",

@@ -14,7 +14,7 @@ from cli_runner import TEXTS, run, write_folder, write_texts
 from polyseme import PLSA, ModelFileError
 from polyseme.data import shard_writer as writing
 from polyseme.data.disk import LocalShards
-from polyseme.runs import documents as pieces
+from polyseme.runs import documents as storing
 from polyseme.runs import fit as fitting
 from polyseme.runs import open_run
 from polyseme.runs import run as sharded
@@ -36,7 +36,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_small(monkeypatch)
     monkeypatch.setattr(writing, "_MIN_NONZEROS", 40)
-    monkeypatch.setattr(pieces, "DOCUMENTS_PER_PIECE", 7)
+    monkeypatch.setattr(storing, "BLOCK", 500)
     write_folder(tmp_path)
     for name, more in (("plain", ()), ("run", ("--shards",))):
         result = run("fit", "docs", "-k", "2", "-o", name, "--max-df", "1", *more, cwd=tmp_path)
@@ -44,7 +44,7 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     plain, found = open_run(tmp_path / "plain"), open_run(tmp_path / "run")
     assert {path.name for path in found.path.iterdir()} == {
         "model.safetensors", "doc_topic.npy", "doc_weights.npy", "vectorizer.json", "shards", "topics.csv",
-        "documents.parquet", "run.json", "texts", "explorer.html",
+        "documents.index", "documents.blocks", "run.json", "explorer.html",
     } == {path.name for path in plain.path.iterdir()}  # fmt: skip
     assert {path.name for path in (found.path / "shards").iterdir()} == {
         path.name for path in (plain.path / "shards").iterdir()
@@ -60,7 +60,6 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     np.testing.assert_array_equal(found.documents.select("topic_0", "topic_1").to_numpy(), found.model.doc_topic_)
     for name in ("documents", "words", "tokens", "counting", "left_out", "problems"):
         assert getattr(found.info, name) == getattr(plain.info, name)
-    assert pl.read_parquet(found.path / "documents.parquet").equals(found.documents)  # as other tools open it
     table, other = (run("topics", name, "--json", cwd=tmp_path) for name in ("run", "plain"))
     assert {row["coherence"] for row in json.loads(table.stdout)} == {
         row["coherence"] for row in json.loads(other.stdout)
@@ -278,7 +277,7 @@ def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: py
 
 def test_a_damaged_file_is_named(place: Path) -> None:
     found = fitted(place)
-    for name in ("doc_topic.npy", "documents.parquet/000001.parquet"):
+    for name in ("doc_topic.npy", "documents.index"):
         path = found.path / name
         content = path.read_bytes()
         path.write_bytes(content[:40])

@@ -39,7 +39,7 @@ import importlib, os, signal, sys
 from polyseme.data import shard_writer
 from polyseme.runs import documents
 from polyseme.solvers import base
-shard_writer._MIN_NONZEROS, shard_writer._NONZEROS_PER_WORD, documents.DOCUMENTS_PER_PIECE = 4000, 1, 70
+shard_writer._MIN_NONZEROS, shard_writer._NONZEROS_PER_WORD, documents.BLOCK = 4000, 1, 2000
 base.LOADED_NONZEROS = 1000
 module, name, calls = sys.argv[1].split(":")
 owner = importlib.import_module(module)
@@ -58,12 +58,12 @@ from polyseme.cli.app import main
 main()
 """
 PHASES = {
-    "reading": "polyseme.runs.documents:TextWriter.add:200",
+    "reading": "polyseme.runs.documents:DocumentWriter.add:200",
     "sharding": "polyseme.data.shard_writer:write_shard:2",
     "fitting": "polyseme.data.disk:LocalShards.run:9",
     "folding": "polyseme.data.disk:fold_shard:2",
     "levels": "polyseme.runs.write:RunDraft.save_level:0",
-    "writing": "polyseme.runs.documents:FrameWriter.add:7",
+    "writing": "polyseme.runs.write:topics_csv:1",
 }
 
 

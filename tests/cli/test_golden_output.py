@@ -118,5 +118,5 @@ def test_help_groups_the_commands(place):
         "Start": ["demo", "fit", "select"],
         "Look": ["topics", "explore", "search"],
         "Measure": ["evaluate", "compare"],
-        "Use and change": ["transform", "update", "edit"],
+        "Use and change": ["transform", "update", "edit", "export"],
     }

@@ -1,6 +1,7 @@
 """Commands on a run: ``transform``, ``update``, ``edit``, ``explore`` and ``compare``."""
 
 import csv
+import importlib.util
 import io
 import json
 import re
@@ -79,9 +80,30 @@ def test_topics_of_new_documents_as_csv_and_as_json_lines(place: Path) -> None:
     line = json.loads(run("transform", "run", "new.jsonl", "-q", "--json", cwd=place).stdout)
     assert line["id"] == "=1+1"
     assert line[f"{line['topic']} {line['name']}"] == line["share"] == pytest.approx(float(rows[0]["share"]))
-    wrong = run("transform", "run", "new.jsonl", "-o", "x.xlsx", cwd=place)
+    wrong = run("transform", "run", "new.jsonl", "-o", "x.txt", cwd=place)
     assert wrong.exit_code == 1
-    assert "must end with .csv, .parquet or .jsonl" in wrong.stderr
+    assert "must end with .csv, .parquet, .jsonl or .xlsx" in wrong.stderr
+
+
+# export
+
+
+def test_export_writes_the_documents_of_python(place: Path) -> None:
+    expected = open_run(place / "run").documents
+    for name in ("a.parquet", "a.csv", "a.jsonl"):
+        assert run("export", "run", "-o", name, cwd=place).stdout == f"30 documents written to {name}.\n"
+    assert pl.read_parquet(place / "a.parquet").equals(expected)
+    assert pl.read_csv(place / "a.csv")["topic_0"].to_list() == pytest.approx(expected["topic_0"].to_list())
+    assert pl.read_ndjson(place / "a.jsonl")["excerpt"].equals(expected["excerpt"])
+    assert "must end with .csv" in run("export", "run", "-o", "a.txt", cwd=place).stderr
+
+
+def test_export_to_excel_needs_a_package(place: Path) -> None:
+    result = run("export", "run", "-o", "a.xlsx", "-q", cwd=place)
+    if importlib.util.find_spec("xlsxwriter"):
+        assert (place / "a.xlsx").read_bytes().startswith(b"PK")
+    else:
+        assert "--output: .xlsx needs XlsxWriter: pip install XlsxWriter, or write .csv." in result.stderr
 
 
 # update

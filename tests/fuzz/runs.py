@@ -310,16 +310,16 @@ def _arguments(kind: str, name: str) -> list[str]:
 
 
 def _make_small(small: bool) -> None:
-    """Make shards and pieces of tables so small that there are several, and fit from shards instead of memory."""
-    sizes = (100, 1, 10, 50) if small else _SIZES
+    """Make shards and blocks of documents so small that there are several, and fit from shards instead of memory."""
+    sizes = (100, 1, 200, 50) if small else _SIZES
     shard_writer._MIN_NONZEROS, shard_writer._NONZEROS_PER_WORD = sizes[:2]
-    documents.DOCUMENTS_PER_PIECE, solving.LOADED_NONZEROS = sizes[2:]
+    documents.BLOCK, solving.LOADED_NONZEROS = sizes[2:]
 
 
 _SIZES = (
     shard_writer._MIN_NONZEROS,
     shard_writer._NONZEROS_PER_WORD,
-    documents.DOCUMENTS_PER_PIECE,
+    documents.BLOCK,
     solving.LOADED_NONZEROS,
 )
 

@@ -8,18 +8,17 @@ import pytest
 
 from cli_runner import run
 from polyseme.data import shard_writer as writing
-from polyseme.runs import documents as pieces
-from polyseme.runs import open_run
+from polyseme.runs import documents, open_run
 from polyseme.solvers import base
 
 MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
 
 
 def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make shards and pieces small."""
+    """Make shards and blocks of documents small."""
     monkeypatch.setattr(writing, "_MIN_NONZEROS", 4000)
     monkeypatch.setattr(writing, "_NONZEROS_PER_WORD", 1)
-    monkeypatch.setattr(pieces, "DOCUMENTS_PER_PIECE", 70)
+    monkeypatch.setattr(documents, "BLOCK", 2000)
 
 
 def make_loading_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from polyseme import PLSA
 from polyseme.core.fitted import FittedTopics, TrainingDocuments, symmetric_view
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.metrics import topic_fit
-from polyseme.runs.documents import Labels, row_hashes, topic_documents
+from polyseme.runs.documents import Labels
+from polyseme.runs.typical import row_hashes, topic_documents
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -58,7 +59,7 @@ def made_by_hand(topic_word, unigram, doc_topic, lengths):
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 @pytest.mark.parametrize("background", [0.0, 0.3])
 def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background, monkeypatch):
-    monkeypatch.setattr("polyseme.runs.documents._NUMBERS_PER_BLOCK", at_once)
+    monkeypatch.setattr("polyseme.runs.typical._NUMBERS_PER_BLOCK", at_once)
     X = corpus()
     model = PLSA(K, background=background, random_state=0, dtype="float64", max_iter=50).fit(X)
     parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])]
@@ -115,7 +116,7 @@ def test_a_topic_without_documents_has_none():
 
 @pytest.mark.parametrize("at_once", [1, 1 << 22])
 def test_fit_and_labels_block_by_block(at_once, monkeypatch):
-    monkeypatch.setattr("polyseme.runs.documents._NUMBERS_PER_BLOCK", at_once)
+    monkeypatch.setattr("polyseme.runs.typical._NUMBERS_PER_BLOCK", at_once)
     rng = np.random.default_rng(0)
     theta = rng.dirichlet(np.ones(4), 300)
     theta[:, 2] = 0
@@ -123,7 +124,7 @@ def test_fit_and_labels_block_by_block(at_once, monkeypatch):
     lengths = rng.integers(1, 50, 300).astype(float)
     labels = [str(value) if value else None for value in rng.integers(0, 3, 300)]
     model = made_by_hand(rng.dirichlet(np.ones(9), 4), np.full(9, 1 / 9), theta, lengths)
-    found = topic_documents(*model, [], 0, Labels.of(labels))
+    found = topic_documents(*model, [], 0, Labels.of([label or "" for label in labels], np.arange(300)))
     view = symmetric_view(theta, lengths / lengths.sum())
     np.testing.assert_allclose(found.fit, topic_fit(theta, view.topic_doc) * (view.topic_weights > 0), atol=1e-15)
     for topic in range(4):

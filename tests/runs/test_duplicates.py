@@ -11,10 +11,8 @@ import pytest
 
 import polyseme
 from cli_runner import here
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError
 from polyseme.explore.page_data import run_page_data
-from polyseme.runs.documents import COLUMNS, DUPLICATE_ROW
-from polyseme.runs.write import _FirstIds
 from polyseme.text.duplicates import Duplicates
 
 SUBJECTS = {
@@ -53,7 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> polyseme.Run:
 def test_documents_name_the_first_of_their_group(run: polyseme.Run) -> None:
     assert run.groups.tolist() == GROUPS
     assert run.info.duplicates == Duplicates("keep", 4, 30)
-    frame = pl.read_parquet(run.path / "documents.parquet")
+    frame = run.documents
     copies = frame.filter(pl.col("duplicate_row").is_not_null())
     assert copies["duplicate_row"].to_list() == [0, 1, 0, 2]
     assert copies["duplicate_of"].to_list() == [frame["id"][row] for row in (0, 1, 0, 2)]
@@ -183,19 +181,3 @@ class TestBadInput:
     def test_other_values(self) -> None:
         with pytest.raises(InputError, match="duplicates= must be 'keep' or 'drop', got 'hide'"):
             polyseme.fit(corpus(), 3, duplicates="hide")
-
-    @pytest.mark.parametrize("rows", [[5, 1], [-1, None], [None, 7]])
-    def test_a_damaged_column(self, rows: list[int | None], tmp_path: Path) -> None:
-        found = polyseme.fit(corpus(), 3, output=tmp_path / "run", **SETTINGS)
-        frame = found.documents
-        found.documents = frame.with_columns(pl.Series("duplicate_row", [*rows, *[None] * 28], dtype=pl.Int64))
-        found.__dict__.pop("groups", None)
-        with pytest.raises(ModelFileError, match="does not name the first document of a group"):
-            _ = found.groups
-
-
-def test_a_near_duplicate_of_no_document_before_it_is_refused():
-    columns = {name: ["a", "b"] for name in COLUMNS}
-    frame = pl.DataFrame({**columns, DUPLICATE_ROW: [None, 7]})
-    with pytest.raises(ModelFileError, match="fit again without resume"):
-        _FirstIds([frame]).add_to(frame, 0)

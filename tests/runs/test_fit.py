@@ -71,7 +71,8 @@ def test_the_call_gives_the_run_of_the_command(tmp_path: Path) -> None:
     assert {path.name for path in found.path.iterdir()} == {path.name for path in other.path.iterdir()}
     assert found.documents.equals(other.documents)
     np.testing.assert_array_equal(found.model.components_, other.model.components_)
-    for name in ("documents.parquet", "vectorizer.json", "topics.csv", "doc_topic.npy", "shards/manifest.json"):
+    names = ("documents.index", "documents.blocks", "vectorizer.json", "topics.csv", "doc_topic.npy")
+    for name in (*names, "shards/manifest.json"):
         assert (found.path / name).read_bytes() == (other.path / name).read_bytes()
 
 
@@ -86,7 +87,7 @@ def test_five_lines_from_texts_to_a_page(tmp_path: Path) -> None:
 
 def test_nothing_is_read_back_or_folded_in_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The page, the tables and the printed topics come from values in memory."""
-    for name in ("polyseme.runs.run.load", "polyseme.runs.write.load", "polyseme.runs.documents.read_frames"):
+    for name in ("polyseme.runs.run.load", "polyseme.runs.write.load"):
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("a file of the run was read"))
     calls = []
     fold_in = polyseme.core.fitted.FoldIn.__call__

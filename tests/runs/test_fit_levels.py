@@ -71,7 +71,7 @@ def test_a_level_answers_what_a_run_answers(fitted, tmp_path):
     ]
     assert [subject_of(fine.topics()[topic]) for topic in table["topic"]] == ["garden", "harbor"]
     assert fine.documents.columns[-4:] == ["topic_0", "topic_1", "topic_2", "topic_3"]
-    assert fine.column("topic") == np.asarray(fine.doc_topic).argmax(axis=1).tolist()
+    assert fine.documents["topic"].to_list() == np.asarray(fine.doc_topic).argmax(axis=1).tolist()
     assert fine.column("id") == fitted.column("id")
     assert len(fine.evaluate().topic_weights) == 4
     page = fine.explore(tmp_path / "page.html")
@@ -85,7 +85,7 @@ def test_a_search_at_a_level_uses_its_topics(run):
     fine = run.level(4)
     topic = int(np.asarray(fine.doc_topic).argmax(axis=1)[0])
     hits = fine.search("gardenb", topic=topic)
-    main = fine.column("topic")
+    main = fine.documents["topic"].to_list()
     assert len(hits)
     assert {main[fine.ids.index(hit.id)] for hit in hits} == {topic}
     again = fine.search("gardenb", topic=topic)  # with the index that the first search stored
@@ -129,7 +129,7 @@ def test_tables_have_the_reading_level_and_the_others_beside_it(fitted):
         assert 0.9 < float(row["parent_share"]) <= 1
     documents = fitted.documents
     assert documents.columns[-3:] == ["topic_0", "topic_1", "level_4"]
-    assert documents["level_4"].to_list() == fitted.level(4).column("topic")
+    assert documents["level_4"].to_list() == fitted.level(4).documents["topic"].to_list()
 
 
 def test_a_level_that_a_run_does_not_have_is_refused(fitted):
@@ -167,7 +167,7 @@ def test_an_update_folds_new_documents_into_all_levels(run):
     assert len(fine.doc_topic) == len(new.doc_topic) == 270
     np.testing.assert_allclose(fine.fitted.topic_word, before, atol=1e-3)
     np.testing.assert_array_equal(fine.parents.topics, run.level(4).parents.topics)
-    assert new.documents["level_4"].to_list() == fine.column("topic")
+    assert new.documents["level_4"].to_list() == fine.documents["topic"].to_list()
 
 
 def test_a_refit_makes_the_levels_again(run):

@@ -1,4 +1,4 @@
-"""Search in a run: filters, phrases, snippets, odd queries, and the stored copy of texts and metadata."""
+"""Search in a run: filters, phrases, snippets, and odd queries."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,8 @@ import polyseme
 from cli_runner import here
 from polyseme import InputError
 from polyseme.errors import ModelFileError
-from polyseme.runs import searching
-from polyseme.runs.documents import Texts
-from polyseme.runs.searching import DOCUMENTS_FILE, INDEX_FILE, SearchDocuments
+from polyseme.runs.searching import INDEX_FILE
 
-COPYING = "Copying the texts for search, once for this run"
 HARD = "The hard drive of the server failed while copies were written"
 OTHER = "To drive a truck on a hard road is work for a careful driver"
 SHIP = "The captain sailed ships over stormy oceans with a loyal crew"
@@ -37,6 +33,12 @@ ROWS = [
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> polyseme.Run:
     place = tmp_path_factory.mktemp("searching")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyseme.runs.documents.BLOCK", 500)
+        return fitted(place)
+
+
+def fitted(place: Path) -> polyseme.Run:
     (place / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     run = polyseme.fit(
         str(place / "in.jsonl"), n_topics=3, label="label", time="time", language="english", max_df=1.0,
@@ -229,76 +231,34 @@ def test_phrases_of_joined_words(tmp_path: Path) -> None:
     assert run.search("new york", 50, exclude="york").note == "No document passes the filters."
 
 
-def test_the_copy_of_the_texts_is_made_once_and_again_if_it_is_damaged(run: polyseme.Run) -> None:
-    query = ("search", str(run.path), '"hard drive"', "--since", "1903", "--json")
-    expected = here(*query).stdout
-    path = run.path / DOCUMENTS_FILE
-    assert here(*query).stderr == ""
-    content = path.read_bytes()
-    path.unlink()
-    again = here(*query)
-    assert (again.stdout, COPYING in again.stderr) == (expected, True)
-    assert path.read_bytes() == content
-    for place in range(0, len(content), len(content) // 3):
+def test_a_search_reads_the_blocks_of_its_hits(run: polyseme.Run, tmp_path: Path) -> None:
+    """Damage to another block does not matter; damage to the block of a hit is reported."""
+    run = run.save(tmp_path / "run")
+    expected = run.search("captain", 1)[0]
+    blocks = run.store.arrays["text.blocks"].tolist()
+    row = run.store.arrays["text.rows"].tolist()
+    hit = next(number for number in range(len(blocks)) if row[number] <= expected.row < row[number + 1])
+    content = (run.path / "documents.blocks").read_bytes()
+    for number, (start, size, _) in enumerate(blocks):
         damaged = bytearray(content)
-        damaged[place : place + 50] = bytes(50)
-        path.write_bytes(damaged)
-        assert here(*query).stdout == expected
-    for wrong in (b"", content[:-1]):
-        path.write_bytes(wrong)
-        assert here(*query).stdout == expected
+        damaged[start + size // 2] ^= 1
+        (run.path / "documents.blocks").write_bytes(damaged)
+        if number != hit:
+            assert run.search("captain", 1)[0].snippet == expected.snippet
+        else:
+            with pytest.raises(ModelFileError, match=r"documents\.blocks is damaged .*: restore it, or fit again"):
+                run.search("captain", 1)
 
 
-def test_blocks_of_texts(run: polyseme.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.runs.searching.TEXT_BLOCK", 500)
-    documents = SearchDocuments.of_run(run)
-    documents.save(tmp_path / "copy", "state")
-    stored = SearchDocuments.load(tmp_path / "copy", "state")
-    for row in (47, 0, 20, *range(48)):
-        assert stored[row] == ROWS[row]["text"]
-    assert len(stored) == 48
-    with pytest.raises(ValueError, match="another state of the run"):
-        SearchDocuments.load(tmp_path / "copy", "other")
-    arrays = {name: np.array(array[:]) for name, array in stored._arrays.items()}
-    for name, value in (("block_starts", 10**9), ("text_starts", 10**9), ("first_texts", -5), ("blocks", 0)):
-        changed = {other: array.copy() for other, array in arrays.items()}
-        changed[name][1:] = value
-        with pytest.raises(ModelFileError, match=r"search_documents\.safetensors is damaged"):
-            [SearchDocuments(changed)[row] for row in range(48)]
-    with pytest.raises(ValueError, match="days has another type or size"):
-        SearchDocuments({**arrays, "days": arrays["days"][1:]})
-
-
-@pytest.mark.parametrize("damage", [False, True])
-def test_an_update_compresses_new_texts_only_and_stores_what_a_new_index_has(
-    run: polyseme.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bool
-) -> None:
-    """Twice, so that a last block is extended that an update has written. A damaged copy is made again."""
-    monkeypatch.setattr("polyseme.runs.searching.TEXT_BLOCK", 500)
+def test_an_update_stores_what_a_new_index_has(run: polyseme.Run, tmp_path: Path) -> None:
     run = run.save(tmp_path / "run")
     run.search("drive", 1)
-    names = (INDEX_FILE, DOCUMENTS_FILE)
-    whole: list[bool] = []
-
-    def write_blocks(texts: Any, *others: Any) -> Any:
-        whole.append(isinstance(texts, Texts))
-        return written(texts, *others)
-
-    written = searching._write_blocks
-    monkeypatch.setattr(searching, "_write_blocks", write_blocks)
     for added in (["Ships are driven by the wind of the oceans"], [f"{HARD} {number}" for number in range(30)]):
-        if damage:
-            content = bytearray((run.path / DOCUMENTS_FILE).read_bytes())
-            content[-300] ^= 1
-            (run.path / DOCUMENTS_FILE).write_bytes(content)
-        whole.clear()
         run = run.update(added)
-        assert whole == ([False, True] if damage else [False])
-        stored = [(run.path / name).read_bytes() for name in names]
-        for name in names:
-            (run.path / name).unlink()
+        stored = (run.path / INDEX_FILE).read_bytes()
+        (run.path / INDEX_FILE).unlink()
         assert run.search(f'"{added[-1]}"', 1)[0].snippet.text == added[-1]
-        assert [(run.path / name).read_bytes() for name in names] == stored
+        assert (run.path / INDEX_FILE).read_bytes() == stored
 
 
 def test_another_process_builds_the_same_files(run: polyseme.Run, tmp_path: Path) -> None:
@@ -308,5 +268,5 @@ def test_another_process_builds_the_same_files(run: polyseme.Run, tmp_path: Path
     program = "import sys, polyseme; polyseme.open_run(sys.argv[1]).search('drive', 1)"
     variables = {**os.environ, "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "3"}
     subprocess.run([sys.executable, "-c", program, str(copies[1].path)], check=True, env=variables)
-    for name in (INDEX_FILE, DOCUMENTS_FILE):
+    for name in (INDEX_FILE, "documents.index", "documents.blocks"):
         assert (copies[0].path / name).read_bytes() == (copies[1].path / name).read_bytes()

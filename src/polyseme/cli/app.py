@@ -24,6 +24,7 @@ from polyseme.cli.commands.demo import demo
 from polyseme.cli.commands.edit import edit
 from polyseme.cli.commands.evaluate import evaluate
 from polyseme.cli.commands.explore import explore
+from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
 from polyseme.cli.commands.search import search
 from polyseme.cli.commands.select import select
@@ -36,7 +37,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
     "Look": (topics, explore, search),
     "Measure": (evaluate, compare),
-    "Use and change": (transform, update, edit),
+    "Use and change": (transform, update, edit, export),
 }
 """Commands in the groups of the help text."""
 

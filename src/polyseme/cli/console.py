@@ -160,7 +160,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
     The share of a label is the sum of P(d|z) over its documents; documents without a label have the label "".
     """
     from polyseme.metrics.words import largest  # slow imports: errors are printed before them
-    from polyseme.runs.documents import N_RANKED
+    from polyseme.runs.typical import N_RANKED
     from polyseme.runs.write import topics_in_order
 
     typical = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)

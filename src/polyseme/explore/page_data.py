@@ -35,7 +35,7 @@ from polyseme.metrics.words import (
     word_amounts,
 )
 from polyseme.runs import Run
-from polyseme.runs.documents import N_RANKED, TopicDocuments, topic_documents
+from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
@@ -247,7 +247,7 @@ class PageData:
         Returns
         -------
         TopicDocuments
-            Result of `polyseme.runs.documents.topic_documents`.
+            Result of `polyseme.runs.typical.topic_documents`.
         """
         if self.typical is not None and n_documents <= N_RANKED:
             return self.typical
@@ -342,11 +342,10 @@ def page_data(
 
 def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run stores them."""
-    frame, info = run.documents, run.info
-    times = frame["time"].to_list()
+    info, times = run.info, run.column("time")
     data = page_data(
         run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
-        titles=run.names, labels=frame["label"].to_list(), times=times if any(times) else None,
+        titles=list(run.names), labels=run.column("label"), times=times if any(times) else None,
         texts=run.texts if texts else None, typical=run.typical, groups=run.groups,
         junk={topic: mark.reason for topic, mark in run.junk.items()},
         title=info.title or "Topics",
@@ -356,7 +355,7 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
     facts = {"seed": info.model.random_state, "language": info.language, "interrupted": info.interrupted or None}
     return replace(
         data,
-        excerpts=[excerpt or "" for excerpt in frame["excerpt"].to_list()],
+        excerpts=run.column("excerpt"),
         topic_names=dict(enumerate(run.topic_titles)),
         hidden=run.hidden_columns,
         selection=[{"k": row.n_topics, "agreement": row.agreement, "error": row.agreement_error} for row in rows],

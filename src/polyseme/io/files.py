@@ -604,6 +604,13 @@ class FileManifest:
             self._checked.add(name)
         return path
 
+    def sized(self, name: str) -> Path:
+        """Return the path of a file, of which only the size is checked, because its parts have their own checksums."""
+        if name not in self.entries:
+            raise self._error(name, f"is not listed in {self._listed_in}")
+        self._check_size(name)
+        return self.folder / name
+
     def _check_size(self, name: str) -> None:
         size, listed = self._size(name), self.entries[name].size
         if size != listed:

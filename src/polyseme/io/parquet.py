@@ -63,15 +63,12 @@ def read(path, size, columns, rows):
         path.encode()
     except UnicodeEncodeError:  # polars takes no path with bytes that are not valid UTF-8
         path = open(path, "rb")
-    if rows is None:
-        frame = pl.read_parquet(path, columns=columns, glob=False)
-    else:
-        frame = slice_of(path, columns, *rows)
+    frame = slice_of(path, columns, *rows)
     length = 0
     for name, kind in frame.schema.items():
         if kind == pl.String:
             length += frame[name].str.len_bytes().cast(pl.UInt64).sum() or 0
-        elif rows is not None and isinstance(kind, pl.List) and (kind.inner.is_numeric() or kind.inner == pl.Null):
+        elif isinstance(kind, pl.List) and (kind.inner.is_numeric() or kind.inner == pl.Null):
             length += 8 * (frame[name].list.len().cast(pl.UInt64).sum() or 0)
         elif not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
             raise ValueError(f"the column {name!r} is neither of texts nor of numbers")
@@ -106,13 +103,6 @@ _BYTES_PER_ROW, _MAX_BYTES, _MAX_RATIO = 8, 2**30, 200
 small file may declare a billion empty rows."""
 
 
-def read_frames(paths: Iterable[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield the frames of several files, read by one child process."""
-    with ParquetReader() as reader:
-        for path in paths:
-            yield reader.read(path, columns)
-
-
 class ParquetReader:
     """Child process that reads Parquet files inside a `with` block."""
 
@@ -135,7 +125,7 @@ class ParquetReader:
         """Yield at least one frame of consecutive rows, one in memory at a time. Columns may have lists of numbers."""
         start, n_rows, total = 0, _FIRST_ROWS, 0
         while True:
-            frame = self.read(path, columns, (start, n_rows))
+            frame = self._read(path, columns, (start, n_rows))
             total += frame.estimated_size() + _BYTES_PER_ROW * frame.height
             if total > max(_MAX_BYTES, _MAX_RATIO * path.stat().st_size):
                 raise ValueError("its values are too large for the size of the file")
@@ -145,8 +135,8 @@ class ParquetReader:
             start += n_rows
             n_rows = min(max(1, _BYTES_AT_A_TIME * frame.height // max(frame.estimated_size(), 1)), _MAX_ROWS)
 
-    def read(self, path: Path, columns: Sequence[str] | None, rows: tuple[int, int] | None = None) -> Any:
-        """Return a frame. rows : the first row and the number of rows, or None for all."""
+    def _read(self, path: Path, columns: Sequence[str], rows: tuple[int, int]) -> Any:
+        """Return a frame. rows : the first row and the number of rows."""
         import polars as pl
 
         check_regular(path)
@@ -154,7 +144,7 @@ class ParquetReader:
         stop = Timer(_SECONDS + size / _BYTES_PER_SECOND, self._process.kill)
         stop.start()
         try:
-            kind, content = self._answer([str(path.absolute()), size, None if columns is None else list(columns), rows])
+            kind, content = self._answer([str(path.absolute()), size, list(columns), rows])
         finally:
             stop.cancel()
         if kind == b"E":

@@ -19,11 +19,10 @@ from polyseme.core.shard import without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
-from polyseme.io.files import is_regular
 from polyseme.metrics import align
 from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
-from polyseme.runs.documents import DOCUMENTS_FILE, TEXTS_FOLDER, Texts
+from polyseme.runs.documents import STORE
 from polyseme.runs.fit import fit_with_progress, write_levels
 from polyseme.runs.folder import PAGE_FILE, RUN_FILE, VECTORIZER_FILE, run_lock, write_sealed
 from polyseme.runs.info import Edit, LevelInfo, Mark, RunInfo, Update
@@ -48,12 +47,10 @@ from polyseme.runs.run import (
     reading_progress,
     take_counts,
 )
-from polyseme.runs.searching import DOCUMENTS_FILE as SEARCH_DOCUMENTS_FILE
-from polyseme.runs.searching import INDEX_FILE, EarlierTexts, store_index
+from polyseme.runs.searching import INDEX_FILE, store_index
 from polyseme.runs.write import (
     DOCUMENTS_SHOWN,
     RunDraft,
-    link_file,
     refresh_run,
     rewrite_run,
     timestamp,
@@ -68,6 +65,7 @@ MIN_OVERLAP = 0.5
 """Smallest overlap of a topic before and after a refit, 1 - total variation distance, with which it keeps its name."""
 
 
+_DOCUMENTS = f"{STORE}.index", f"{STORE}.blocks"
 _PROBLEMS_SHOWN = 3
 
 
@@ -102,7 +100,6 @@ def update_run(
             if refit:
                 run.model.check_refits()
             shards, duplicates = _append(run, draft, documents)
-            earlier = EarlierTexts(run.digest, run.stored_texts.n_files)
             model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)
             entry = Update(timestamp(), tuple(reader.names), documents.n_added, refit)
@@ -112,14 +109,12 @@ def update_run(
                 info = replace(info, **names, **_new_levels(run, draft, shards))
             else:
                 _fold_in_levels(run, draft, shards)
-            draft.finish(info, texts=bool(Texts(run.files)), page=page_of(run))
-            if has_index and is_regular(run.path / SEARCH_DOCUMENTS_FILE):  # out of date, but mostly reusable
-                link_file(run.path / SEARCH_DOCUMENTS_FILE, draft.folder / SEARCH_DOCUMENTS_FILE)
+            draft.finish(info, page=page_of(run))
             without_words, perplexity = _new_documents(model, shards, run.n_documents)
     except _NothingNew:
         return Updated(open_run(path) if like is None else like, documents.n_read, 0)
     if has_index:
-        store_index(draft.run.path, report, earlier=earlier, trust_pattern=trust_pattern)
+        store_index(draft.run, report)
     return Updated(draft.run, documents.n_read, documents.n_added, without_words, perplexity, interrupted)
 
 
@@ -175,7 +170,7 @@ class _NewDocuments:
 
     def of(self, run: Run, update: ProgressUpdate) -> Iterator[Document]:
         # Hashes, because the sources and ids of millions of documents take much more memory.
-        known = {hash(key) for key in run.table.keys()}  # noqa: SIM118, not a mapping
+        known = set(map(hash, zip(run.store.column("source"), run.store.column("id"), strict=True)))
         for document in reading_progress(self.reader, update):
             self.n_read += 1
             if hash((document.source, document.id)) not in known:
@@ -202,13 +197,12 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
 
     Returns all counts, and the near-duplicates among all documents.
     """
-    texts = bool(Texts(run.files))
     drop = run.info.duplicates.mode == "drop"
-    draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER, *([TEXTS_FOLDER] if texts else []))
+    draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER)
     draft.know(vectorizer=run.vectorizer)
     with (
         draft.report.stage("Reading and counting", unit="MB", size=1e6) as update,
-        draft.recorder(texts=texts, drop=drop, after=run) as recorder,
+        draft.recorder(texts=run.store.has_texts, drop=drop, after=run) as recorder,
     ):
         new = recorder.record(documents.of(run, update))
         shards = append_to_shards(new, draft.folder / SHARDS_FOLDER, _RunCounter(run))
@@ -273,7 +267,7 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
         run.model.check_edits_topics()
     if refit:
         run.model.check_refits()
-    draft.link(run, VECTORIZER_FILE, TEXTS_FOLDER)
+    draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
     draft.know(vectorizer=run.vectorizer)
     interrupted = False
     names = _names_after(run, edits, origin, hidden)
@@ -285,10 +279,9 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
             model, interrupted = refolded(model, shards, refit=True, report=draft.report)
             names = names | names_after_refit(names["topic_names"], before, model)
         draft.save_model(model)
-        draft.reuse_metadata(run)
         info = changed_info(run, shards, **names, **_new_levels(run, draft, shards))
     else:
-        draft.link(run, SHARDS_FOLDER, DOCUMENTS_FILE, LEVELS_FOLDER, *run.model_files)
+        draft.link(run, SHARDS_FOLDER, LEVELS_FOLDER, *run.model_files)
         draft.know(model=run.model)
         info = replace(run.info, **names, levels=_levels_after(run, hidden))
     info = replace(
@@ -298,7 +291,7 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
         hidden_words=() if refit else tuple(hidden),
         edits=(*run.info.edits, edits),
     )
-    draft.finish(info, texts=bool(Texts(run.files)), page=page_of(run))
+    draft.finish(info, page=page_of(run))
     return interrupted
 
 
@@ -323,7 +316,7 @@ def _rename_finer(level: Run, draft: RunDraft, edit: Edit) -> None:
     draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - set(for_people(run.files))))
     draft.know(model=run.model, vectorizer=run.vectorizer)
     info = replace(run.info, levels=levels, edits=(*run.info.edits, edit))
-    draft.finish(info, texts=bool(Texts(run.files)), page=page_of(run))
+    draft.finish(info, page=page_of(run))
 
 
 def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:

@@ -1,60 +1,58 @@
-"""Documents of a run: metadata and texts, and the Parquet files that store them.
+"""Documents of a run: ids, titles, labels, times, sources, texts and near-duplicates, in one file of blocks.
 
-The metadata is one file documents.parquet, or a folder of that name with one file for every DOCUMENTS_PER_PIECE
-documents. The texts are files of some megabytes in texts/. While a run is written, its metadata is in the folder
-metadata/, without topics.
+documents.blocks has blocks of about BLOCK bytes, each with the values of one column for some documents, compressed. A
+value is read without the other blocks. documents.index, which is small and has a digest in run.json, has the places and
+the checksums of the blocks, and what filters use:
 
-Documents of a topic are ranked by the nats per token that the topic explains in them,
+    labels       number of the label of each document; the metadata has the labels, "" for no label
+    days         day of each document as the ordinal of its date; 0 if it has no date
+    firsts       row of the first document in each document's group of near-duplicates; empty if there are none
+    COLUMN.rows  first row of each block, and the number of rows
+    COLUMN.blocks  for each block, its first byte, its size and its CRC-32
 
-    sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d.
-
-Documents shorter than half the median length are left out, and so are near-duplicates of a listed document and copies
-with equal counts. A document is listed for at most three topics: the topics that explain most of it.
+The excerpt of a document is stored only if its text is not.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
+import zlib
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
-import scipy.sparse as sp
 
-from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
-from polyseme.core.shard import sparse_counts
-from polyseme.errors import ModelFileError
-from polyseme.io import files
-from polyseme.io.files import Check, FileManifest, write_atomically
-from polyseme.io.parquet import read_frames
-from polyseme.kernels import Array, Floats, SparseCounts
-from polyseme.metrics.words import largest
-from polyseme.runs.folder import VECTORIZER_FILE, damage_error
-from polyseme.text.readers.inputs import LABEL_SEPARATOR, Document
-from polyseme.text.vectorizer import Vectorizer
-from polyseme.utils import effective_threads
+from polyseme.errors import InputError, ModelFileError
+from polyseme.io.arrays import read_safetensors, safetensors_parts
+from polyseme.io.files import TEXT as STRING
+from polyseme.io.files import FileManifest, list_of, parse_json, write_atomically
+from polyseme.kernels import Array
+from polyseme.runs.folder import damage_error
+from polyseme.text.readers.inputs import LABEL_SEPARATOR, Days, Document, days_of
 
-DOCUMENTS_FILE, TEXTS_FOLDER, METADATA_FOLDER = "documents.parquet", "texts", "metadata"
+STORE, TEXTS = "documents", "texts"
+"""Names of the two files, without the suffix: of a run, and of the texts that an unfinished run will not store."""
 COLUMNS = ("id", "title", "label", "time", "source", "excerpt")
 """Metadata of each document."""
-DUPLICATE_ROW, DUPLICATE_OF = "duplicate_row", "duplicate_of"
-"""Columns with the row and the id of the earlier document of which a document is a near-duplicate; null for other
-documents. Tables of earlier versions do not have these columns."""
+TEXT = "text"
 EXCERPT_LENGTH = 300
-DOCUMENTS_PER_PIECE = 1 << 16
-_CACHED_PIECES = 8
-_CHARACTERS_PER_FILE = 2**25
-
-Part = TypeVar("Part")
-
-
-def document_names(titles: Sequence[str | None], ids: Sequence[str]) -> list[str]:
-    """Return the name of each document: its title, or its id if it has no title."""
-    return [title or name for title, name in zip(titles, ids, strict=True)]
+_ALWAYS = ("id", "title", "time", "source")
+"""Columns that every store of documents has."""
+BLOCK = 1 << 16
+"""Bytes of the values of a block, before compression."""
+_LEVEL = 6
+"""Level of compression: runs are as large as with zstd in Parquet, and texts are compressed faster than counted."""
+_MAX_BLOCK, _MAX_RATIO = 1 << 28, 200
+"""Bytes of a block after decompression: this number, or a multiple of its size in the file."""
+_LABELS_SHOWN = 8
+_LABEL_NAMES = "labels"
+"""Name of the labels in the metadata of the index."""
 
 
 def excerpt(text: str) -> str:
@@ -84,387 +82,6 @@ def unique_ids(ids: list[str], sources: list[str | None]) -> list[str]:
     return unique
 
 
-def column_frame(rows: Sequence[Sequence[Any]]) -> Any:
-    """Return rows of metadata as a polars frame of strings, even if a column is empty."""
-    import polars as pl
-
-    columns = {name: [row[column] for row in rows] for column, name in enumerate(COLUMNS)}
-    return pl.DataFrame(columns, schema=dict.fromkeys(COLUMNS, pl.String))
-
-
-def with_duplicate_rows(frame: Any, rows: Sequence[int | None] | None = None) -> Any:
-    """Return the columns COLUMNS and DUPLICATE_ROW of a frame.
-
-    rows : values of DUPLICATE_ROW; None: those of the frame, or null if the frame does not have this column.
-    """
-    import polars as pl
-
-    if rows is not None or DUPLICATE_ROW not in frame.columns:
-        frame = frame.with_columns(pl.Series(DUPLICATE_ROW, rows or [None] * len(frame), dtype=pl.Int64))
-    return frame.select(*COLUMNS, DUPLICATE_ROW)
-
-
-def groups_of(duplicate_rows: Iterable[int | None]) -> Array:
-    """Return the row of the first document in each document's group. Raise ValueError if the rows are inconsistent.
-
-    A document without near-duplicates is a group of its own.
-    """
-    first_rows = [number if row is None else row for number, row in enumerate(duplicate_rows)]
-    groups = np.array(first_rows, dtype=np.int64)
-    if (groups < 0).any() or (groups > np.arange(len(groups))).any() or (groups[groups] != groups).any():
-        raise ValueError(f"{DUPLICATE_ROW} does not name the first document of a group")
-    return groups
-
-
-def groups_within(groups: Array) -> Array:
-    """Return the groups of a sample: for each document, the row in the sample of the first document in its group."""
-    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
-    return np.asarray(first[numbers.ravel()])
-
-
-def check_documents(frame: Any, columns: Sequence[str]) -> Any:
-    """Return the frame; raise ValueError if one of these columns is missing or has another type."""
-    import polars as pl
-
-    for name in columns:
-        kinds = (pl.Int64, pl.Null) if name == DUPLICATE_ROW else (pl.String, pl.Null)
-        if name not in frame.columns or frame.schema[name] not in kinds:
-            raise ValueError(f"it has no column {name!r} of {'numbers' if name == DUPLICATE_ROW else 'strings'}")
-    if "id" in columns and frame["id"].null_count():
-        raise ValueError("a document has no id")
-    return frame
-
-
-def write_vectorizer(folder: Path, vectorizer: Vectorizer) -> None:
-    write_atomically(folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
-
-
-def read_vectorizer(path: Path, *, trust_pattern: bool = False) -> Vectorizer:
-    content = read_json(path)
-    try:
-        return Vectorizer.from_dict(content, trust_pattern=trust_pattern)
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
-
-
-def read_json(path: Path, table: Mapping[str, Check] | None = None, *, required: Collection[str] = ()) -> Any:
-    """Return the object in a JSON file of a run. `table` has the checks of fields; other fields are not checked."""
-    try:
-        content = files.read_json(path)
-        files.check_fields(content, table or {}, required=required, others=True)
-    except (OSError, ValueError) as error:
-        raise damage_error(path, error) from None
-    return content
-
-
-class FrameWriter:
-    """Writer of a table in pieces of DOCUMENTS_PER_PIECE rows. `close` writes the last piece.
-
-    A table of one piece becomes a file with the name of the folder, unless `always_folder` is set.
-    """
-
-    def __init__(self, folder: Path, *, always_folder: bool = False) -> None:
-        # An interrupted call may have left a file or a folder.
-        folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        self._folder, self._always_folder = folder, always_folder
-        self._frames: list[Any] = []
-        self._rows = self._files = 0
-
-    def add(self, frame: Any) -> None:
-        """Add a frame of at most DOCUMENTS_PER_PIECE rows."""
-        space = DOCUMENTS_PER_PIECE - self._rows
-        self._frames.append(frame[:space])
-        self._rows += len(self._frames[-1])
-        if self._rows == DOCUMENTS_PER_PIECE:
-            self._write()
-        if len(frame) > space:
-            self.add(frame[space:])
-
-    def close(self) -> None:
-        if self._rows:
-            self._write()
-        if self._files == 1 and not self._always_folder:
-            single = self._folder.with_name(f"{self._folder.name}.part")
-            (self._folder / _piece_name(0)).replace(single)
-            self._folder.rmdir()
-            single.replace(self._folder)
-
-    def _write(self) -> None:
-        import polars as pl
-
-        write_frame(self._folder / _piece_name(self._files), pl.concat(self._frames), flush=False)
-        self._files, self._frames, self._rows = self._files + 1, [], 0
-
-
-class MetadataWriter:
-    """Writer of metadata to the folder metadata/, one document at a time.
-
-    keep : whether to keep the frames in memory as well.
-    """
-
-    def __init__(self, folder: Path, *, keep: bool = False) -> None:
-        self._frames = FrameWriter(folder / METADATA_FOLDER, always_folder=True)
-        self._rows: list[Sequence[Any]] = []
-        self._duplicate_rows: list[int | None] = []
-        self.kept: list[Any] | None = [] if keep else None
-
-    def add(self, row: Sequence[Any], duplicate_row: int | None = None) -> None:
-        """Add one value for each of COLUMNS, and the row of the document of which this one is a near-duplicate."""
-        self._rows.append(row)
-        self._duplicate_rows.append(duplicate_row)
-        if len(self._rows) == DOCUMENTS_PER_PIECE:
-            self._flush()
-
-    def add_frame(self, frame: Any) -> None:
-        """Add the documents of a frame with the columns COLUMNS and DUPLICATE_ROW."""
-        self._flush()
-        self._add(frame)
-
-    def close(self) -> None:
-        self._flush()
-        self._frames.close()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._add(with_duplicate_rows(column_frame(self._rows), self._duplicate_rows))
-            self._rows, self._duplicate_rows = [], []
-
-    def _add(self, frame: Any) -> None:
-        self._frames.add(frame)
-        if self.kept is not None:
-            self.kept.append(frame)
-
-
-def _piece_name(number: int) -> str:
-    return f"{number:06d}.parquet"
-
-
-class DocumentTable:
-    """Metadata of documents in Parquet files that are checked against the manifest, one frame per file.
-
-    name : documents.parquet (a file or a folder) or metadata.
-    """
-
-    def __init__(self, files: FileManifest, name: str = DOCUMENTS_FILE) -> None:
-        self._files = files
-        self.path = files.folder / name
-        self._names = sorted(file for file in files.entries if file == name or file.startswith(f"{name}/"))
-        if not self._names:
-            raise ModelFileError(f"{self.path} is missing or empty: restore it, or fit again.")
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the frames, with all columns."""
-        return self._frames(self._names, None)
-
-    def frame(self, number: int, columns: Sequence[str] | None = None) -> Any:
-        """Return one piece, with these columns (None: all)."""
-        return next(self._frames([self._names[number]], columns))
-
-    def column(self, name: str) -> Iterator[Any]:
-        """Iterate over the values of a column of all documents."""
-        for frame in self._frames(self._names, [name]):
-            yield from frame[name].to_list()
-
-    def keys(self) -> Iterator[tuple[str | None, str]]:
-        """Iterate over the source and the id of each document, which identify it."""
-        return self.values("source", "id")
-
-    def values(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Iterate over the values of some columns of each document."""
-        for frame in self._frames(self._names, names):
-            yield from frame.select(names).iter_rows()
-
-    def take(self, rows: Sequence[int]) -> Any:
-        """Return one frame with these documents; `rows` must be increasing."""
-        import polars as pl
-
-        return pl.concat([frame[here.tolist()] for frame, here in split_rows(self, rows)])
-
-    def _frames(self, names: Sequence[str], columns: Sequence[str] | None) -> Iterator[Any]:
-        paths = [self._files.path(name) for name in names]
-        frames, schema = read_frames(paths, columns), None
-        for path in paths:
-            try:
-                frame = next(frames)
-                check_documents(frame, columns or [*COLUMNS, *({DUPLICATE_ROW} & set(frame.columns))])
-                if schema not in (None, frame.schema):
-                    raise ValueError("its columns differ from those of the other files")
-                schema = frame.schema
-            except (ValueError, OSError) as error:
-                raise damage_error(path, error) from None
-            yield frame
-
-
-def split_rows(parts: Iterable[Part], rows: Any) -> Iterator[tuple[Part, Array]]:
-    """Yield each part with the rows that lie in it, relative to its first row; `rows` must be increasing."""
-    numbers = np.asarray(rows, dtype=np.int64)
-    start = 0
-    for part in parts:
-        sized: Any = part
-        end = start + (sized.shape[0] if hasattr(sized, "shape") else len(sized))
-        first, last = np.searchsorted(numbers, [start, end])
-        yield part, numbers[first:last] - start
-        start = end
-
-
-class DocumentNames(Sequence[str]):
-    """Names of documents, read from the table on demand."""
-
-    def __init__(self, table: DocumentTable, n_documents: int) -> None:
-        self._table = table
-        self._n_documents = n_documents
-        self._cache: dict[int, list[str]] = {}
-
-    def __len__(self) -> int:
-        return self._n_documents
-
-    @overload
-    def __getitem__(self, row: int) -> str: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[str]: ...
-    def __getitem__(self, row: int | slice) -> str | Sequence[str]:
-        if isinstance(row, slice):
-            return [self[each] for each in range(*row.indices(len(self)))]
-        if not 0 <= row < len(self):
-            raise IndexError(row)
-        number, place = divmod(row, DOCUMENTS_PER_PIECE)
-        if number >= len(self._table):
-            raise self._missing()
-        if number not in self._cache:
-            if len(self._cache) == _CACHED_PIECES:
-                del self._cache[next(iter(self._cache))]
-            frame = self._table.frame(number, ["title", "id"])
-            self._cache[number] = document_names(frame["title"].to_list(), frame["id"].to_list())
-        if place >= len(self._cache[number]):
-            raise self._missing()
-        return self._cache[number][place]
-
-    def _missing(self) -> ModelFileError:
-        return damage_error(self._table.path, ValueError("documents are missing"))
-
-
-class TextWriter:
-    """Writer of texts to texts/. `flush` writes a file; further texts go to the next one.
-
-    append : whether to continue after the texts that are already in the folder.
-    """
-
-    def __init__(self, folder: Path, *, append: bool = False) -> None:
-        self._folder = folder / TEXTS_FOLDER
-        if not append:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder.mkdir()
-        self._texts: list[str] = []
-        self._characters = 0
-        self._files = len(list(self._folder.glob("*.parquet")))
-
-    @property
-    def paths(self) -> list[Path]:
-        """Files that were written."""
-        return sorted(self._folder.glob("*.parquet"))
-
-    def add(self, text: str) -> None:
-        self._texts.append(text)
-        self._characters += len(text)
-        if self._characters >= _CHARACTERS_PER_FILE:
-            self.flush()
-
-    def flush(self) -> None:
-        import polars as pl
-
-        if self._texts or not self._files:
-            frame = pl.DataFrame({"text": self._texts}, schema={"text": pl.String})
-            path = self._folder / f"{self._files:05d}.parquet"
-            write_frame(path, frame, flush=False, compression="zstd", compression_level=3)
-            self._files += 1
-        self._texts, self._characters = [], 0
-
-
-def read_texts(paths: Sequence[Path]) -> Iterator[list[str]]:
-    """Yield the texts of each file as a list."""
-    frames = read_frames(paths, ["text"])
-    for path in paths:
-        try:
-            frame = check_documents(next(frames), ["text"])
-            if frame["text"].null_count():
-                raise ValueError("a text is missing")
-        except (ValueError, OSError) as error:
-            raise damage_error(path, error) from None
-        yield frame["text"].to_list()
-
-
-class Texts:
-    """Texts of a run in the order of the documents, in files that are checked against the manifest."""
-
-    def __init__(self, files: FileManifest) -> None:
-        self._files = files
-        self._names = sorted(name for name in files.entries if name.startswith(f"{TEXTS_FOLDER}/"))
-
-    def __bool__(self) -> bool:
-        """Return whether the run has texts."""
-        return bool(self._names)
-
-    def __iter__(self) -> Iterator[str]:
-        for part in self.parts():
-            yield from part
-
-    def take(self, rows: Sequence[int]) -> list[str]:
-        """Return the texts of these documents; `rows` must be increasing."""
-        return list(self.some(rows))
-
-    def some(self, rows: Any) -> Iterator[str]:
-        """Iterate over the texts of these documents; `rows` must be increasing."""
-        missing = len(rows)
-        for part, here in split_rows(self.parts(), rows):
-            yield from (part[row] for row in here.tolist())
-            missing -= len(here)
-        if missing:
-            raise damage_error(self._files.folder / TEXTS_FOLDER, ValueError("texts of documents are missing"))
-
-    def parts(self) -> Iterator[list[str]]:
-        """Iterate over the texts of each file."""
-        return self._parts(self._names)
-
-    @property
-    def n_files(self) -> int:
-        """Number of files."""
-        return len(self._names)
-
-    def after(self, n_files: int) -> Iterator[str]:
-        """Iterate over the texts after the first `n_files` files."""
-        for part in self._parts(self._names[n_files:]):
-            yield from part
-
-    def _parts(self, names: Sequence[str]) -> Iterator[list[str]]:
-        return read_texts([self._files.path(name) for name in names])
-
-
-def write_frame(path: Path, frame: Any, *, flush: bool = True, **options: Any) -> None:
-    """Write a polars frame to a Parquet file, atomically. Unlike polars, raise OSError if the disk is full."""
-    content = io.BytesIO()
-    frame.write_parquet(content, **options)
-    write_atomically(path, [content.getbuffer()], flush=flush)
-
-
-# documents of topics
-
-MAX_TOPICS = 3
-"""Number of topics for which a document may be listed."""
-MIN_RELATIVE_LENGTH = 0.5
-"""Minimum length of a listed document, as a share of the median length."""
-N_RANKED = 10
-"""Documents of a topic that are always ranked, so that a shorter list is the beginning of a longer one."""
-_NUMBERS_PER_BLOCK = 1 << 20
-_COPIES = 8
-"""Number of temporary arrays as large as the counts of a block."""
-_ROUNDING = 1e-12
-"""Relative rounding error of a length, so that a document of exactly the minimum length is listed."""
-
-
 class Labels(NamedTuple):
     """Labels of documents as numbers."""
 
@@ -474,191 +91,327 @@ class Labels(NamedTuple):
     """Number of the label of each document."""
 
     @classmethod
-    def of(cls, labels: Iterable[str | None]) -> Labels:
-        """Number the labels of documents; None and "" mean no label."""
-        seen: dict[str, int] = {}
-        in_order_seen = np.fromiter((seen.setdefault(label or "", len(seen)) for label in labels), dtype=np.int32)
-        names = sorted(seen)
-        sorted_number = np.empty(len(names), dtype=np.int32)
-        sorted_number[[seen[name] for name in names]] = np.arange(len(names))
-        return cls(names, sorted_number[in_order_seen])
+    def of(cls, names: Sequence[str], numbers: Array) -> Labels:
+        """Sort the names that occur; several names may be equal."""
+        used = sorted({names[number] for number in np.unique(numbers).tolist()})
+        place = {name: number for number, name in enumerate(used)}
+        return cls(used, np.array([place.get(name, 0) for name in names], dtype=np.int32)[numbers])
 
 
-class TopicDocuments(NamedTuple):
-    """Result of `topic_documents`, with one entry for each topic."""
+class Column(Sequence[Any]):
+    """Values of a column, strings or None, in the order of the documents. A block is read when a value is needed."""
 
-    fit: Floats
-    """Mean weight of the topic in its own documents: sum_d P(d|z) P(z|d)."""
-    documents: list[list[int]]
-    """Rows of its documents, the best first; fewer if too few documents have the topic."""
-    scores: list[list[float]]
-    """Nats per token that the topic explains in these documents."""
-    shares: Floats
-    """Topics x labels: the sum of P(d|z) over the documents of each label."""
+    def __init__(self, store: DocumentStore, name: str) -> None:
+        self._store, self._name = store, name
+        self._rows: list[int] = store.arrays[f"{name}.rows"].tolist()
+        self._blocks: list[list[int]] = store.arrays[f"{name}.blocks"].tolist()
+        self._last: tuple[int, list[int], bytes] = (-1, [], b"")
+
+    def __len__(self) -> int:
+        return self._rows[-1]
+
+    @overload
+    def __getitem__(self, row: int) -> Any: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Any]: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        number = bisect_right(self._rows, row) - 1
+        if self._last[0] != number:
+            self._last = (number, *self._read(number))
+        _, ends, content = self._last
+        return self._value(ends, content, row - self._rows[number])
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(len(self._blocks)):
+            ends, content = self._read(number)
+            yield from (self._value(ends, content, place) for place in range(len(ends) - 1))
+
+    def take(self, rows: Any) -> list[Any]:
+        """Return the values of some documents."""
+        return [self[row] for row in np.asarray(rows).tolist()]
+
+    def _value(self, ends: list[int], content: bytes, place: int) -> str | None:
+        """Return a value of a block. The end of a missing value is negative."""
+        start, end = abs(ends[place]), ends[place + 1]
+        try:
+            return None if end < 0 else content[start - 1 : end - 1].decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise self._store.damage(f"{self._name} has bytes that are not text") from None
+
+    def _read(self, number: int) -> tuple[list[int], bytes]:
+        """Return the ends of the values of a block, counted from 1, and their bytes."""
+        start, size, checksum = self._blocks[number]
+        packed = self._store.blocks[start : start + size].tobytes()
+        if len(packed) != size or zlib.crc32(packed) != checksum:
+            raise self._store.damage("some of its bytes have changed")
+        n_rows, most = self._rows[number + 1] - self._rows[number], max(_MAX_BLOCK, _MAX_RATIO * size)
+        try:
+            content = zlib.decompressobj().decompress(packed, most)
+        except zlib.error:
+            content = b""
+        ends = np.frombuffer(content[: 8 * n_rows].ljust(8 * n_rows, b"\0"), dtype="<i8")
+        places = np.abs(ends)
+        if (np.diff(places, prepend=1) < 0).any() or places[-1] != len(content) - 8 * n_rows + 1:
+            raise self._store.damage(f"a block of {self._name} cannot be read")
+        return [1, *ends.tolist()], content[8 * n_rows :]
 
 
-def topic_documents(
-    fitted: FittedTopics,
-    documents: TrainingDocuments,
-    counts: Iterable[Any],
-    n_documents: int,
-    labels: Labels | None = None,
-    groups: Array | None = None,
-) -> TopicDocuments:
-    """Return the fit, the documents and the label shares of each topic.
+class _Excerpts(Sequence[Any]):
+    """Excerpts of stored texts."""
 
-    documents : P(d) must be proportional to the number of tokens, so all sample weights must be equal.
-    counts : documents x words, CSR, in one or more parts, in the order of the documents.
-    groups : result of `groups_of`; only one document of each group of near-duplicates is listed.
+    def __init__(self, texts: Column) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, row: Any) -> Any:
+        return excerpt(self._texts[row])
+
+    def __iter__(self) -> Iterator[str]:
+        return map(excerpt, self._texts)
+
+    def take(self, rows: Any) -> list[str]:
+        return [excerpt(text) for text in self._texts.take(rows)]
+
+
+class _Names(Sequence[str]):
+    """Names of documents: the title, or the id if there is no title."""
+
+    def __init__(self, titles: Sequence[Any], ids: Sequence[Any]) -> None:
+        self._titles, self._ids = titles, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        return self._titles[row] or self._ids[row]
+
+    def __iter__(self) -> Iterator[str]:
+        return (title or name for title, name in zip(self._titles, self._ids, strict=True))
+
+
+class DocumentStore:
+    """Documents in a file of blocks.
+
+    arrays : the index. path : the file of blocks, whose size fits the index. label_names : the labels by number.
     """
-    K = fitted.n_topics
-    doc_weights = documents.doc_weights / documents.doc_weights.sum()
-    weights, fit = np.zeros(K), np.zeros(K)
-    by_label = np.zeros((K + 1, 0 if labels is None else len(labels.names)))
-    for part in _blocks(len(documents.doc_topic), K):
-        theta = np.asarray(documents.doc_topic[part], dtype=np.float64)
-        joint = np.column_stack([theta * doc_weights[part, np.newaxis], doc_weights[part]])
-        weights += joint[:, :K].sum(axis=0)
-        fit += (joint[:, :K] * theta).sum(axis=0)
-        if labels is not None:
-            for topic in range(K + 1):
-                by_label[topic] += np.bincount(labels.numbers[part], joint[:, topic], by_label.shape[1])
-    used = weights > 0
-    scale = np.where(used, weights, 1.0)
-    rows, scores = _best_documents(fitted, documents, counts, n_documents, groups)
-    return TopicDocuments(
-        np.where(used, fit / scale, 0.0),
-        rows,
-        scores,
-        np.where(used[:, np.newaxis], by_label[:K] / scale[:, np.newaxis], by_label[K]),
-    )
+
+    def __init__(self, arrays: dict[str, Array], path: Path, label_names: list[str]) -> None:
+        self.arrays, self.path, self.label_names = arrays, path, label_names
+        self.blocks = np.memmap(path, np.uint8, "r").view(np.ndarray) if path.stat().st_size else np.empty(0, np.uint8)
+        self.has_texts = f"{TEXT}.rows" in arrays
+
+    @classmethod
+    def open(cls, files: FileManifest, name: str = STORE) -> DocumentStore:
+        """Read the index. Raise ModelFileError if it is missing or damaged."""
+        path, blocks = files.path(f"{name}.index"), files.sized(f"{name}.blocks")
+        try:
+            metadata, arrays = read_safetensors(path)
+            label_names = parse_json(metadata[_LABEL_NAMES])
+            list_of(STRING).require("the labels", label_names)
+            _check_index(arrays, blocks.stat().st_size, len(label_names))
+            for column in _ALWAYS if name == STORE else ():
+                _ = arrays[f"{column}.rows"]
+            return cls(arrays, blocks, label_names)
+        except (OSError, ValueError) as error:
+            raise damage_error(path, error) from None
+        except KeyError as error:
+            raise damage_error(path, ValueError(f"it has no {error}")) from None
+
+    def __len__(self) -> int:
+        return len(self.arrays["labels"])
+
+    def column(self, name: str) -> Any:
+        """Return the values of a column as a sequence with a method `take`."""
+        if name == "label":
+            names = [label or None for label in self.label_names]
+            return _Taken([names[number] for number in self.arrays["labels"].tolist()])
+        if name == "excerpt" and self.has_texts:
+            return _Excerpts(self.texts)
+        return Column(self, name)
+
+    @cached_property
+    def texts(self) -> Column:
+        """Texts of the documents; only if `has_texts`."""
+        return Column(self, TEXT)
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Name of each document: its title, or its id if it has no title."""
+        return _Names(self.column("title"), self.column("id"))
+
+    def labels(self, most: int | None = None) -> Labels:
+        """Return the labels as numbers; with `most`, only the most frequent ones."""
+        names, numbers = list(self.label_names), self.arrays["labels"]
+        counts = np.bincount(numbers, minlength=len(names))
+        if most is not None and len(names) > most:
+            for number in np.argsort(-counts, kind="stable")[most:].tolist():
+                names[number] = ""
+        return Labels.of(names, numbers)
+
+    @property
+    def groups(self) -> Array:
+        """For each document, the row of the first document in its group of near-duplicates."""
+        firsts = self.arrays["firsts"]
+        return firsts if len(firsts) else np.arange(len(self))
+
+    def with_labels(self, labels: Sequence[str]) -> Array:
+        """Return a mask of the documents that have one of some labels."""
+        names = self.label_names
+        parts = [{name, *name.split(LABEL_SEPARATOR)} for name in names]
+        known = sorted(set().union(*(name.split(LABEL_SEPARATOR) for name in names)) - {""})
+        if not known:
+            raise InputError("label=: the documents of this run have no labels; a fit reads them with label=COLUMN.")
+        for label in labels:
+            if label not in known and label not in names:
+                near = get_close_matches(label, known, _LABELS_SHOWN) or known[:_LABELS_SHOWN]
+                listed = ", ".join(map(repr, near))
+                raise InputError(f"label=: no document has the label {label!r}; the run has labels such as {listed}.")
+        wanted = np.array([not names_of_label.isdisjoint(labels) for names_of_label in parts], dtype=bool)
+        return wanted[self.arrays["labels"]]
+
+    def between(self, since: Days | None = None, until: Days | None = None) -> Array:
+        """Return a mask of the documents from the first day of `since` to the last day of `until`."""
+        days = self.arrays["days"]
+        mask = days > 0
+        if not mask.any():
+            name = "until=" if since is None else "since="
+            raise InputError(f"{name}: no document of this run has a date; a fit reads dates with time=COLUMN.")
+        if since is not None:
+            mask &= days >= since.first.toordinal()
+        if until is not None:
+            mask &= days <= until.last.toordinal()
+        return mask
+
+    def damage(self, problem: str) -> ModelFileError:
+        """Return the error for damaged blocks."""
+        return damage_error(self.path, ValueError(problem))
 
 
-def _best_documents(
-    fitted: FittedTopics, documents: TrainingDocuments, counts: Iterable[Any], n_documents: int, groups: Array | None
-) -> tuple[list[list[int]], list[list[float]]]:
-    """Return the best documents of each topic, and the nats per token that it explains in them."""
-    K = fitted.n_topics
-    if n_documents == 0:
-        return [[] for _ in range(K)], [[] for _ in range(K)]
-    ranked = max(n_documents, N_RANKED)
-    # Other topics take at most ranked * K / MAX_TOPICS documents, so this many more leave enough for each topic.
-    best = [_TopRows(ranked + ranked * K // MAX_TOPICS) for _ in range(K)]
-    lengths = np.asarray(documents.doc_weights)
-    min_length = MIN_RELATIVE_LENGTH * float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
-    min_length *= 1 - _ROUNDING
-    alike = None if groups is None else np.bincount(groups)[groups] > 1
-    start, scorer = 0, DocumentScorer(fitted, documents)
-    for part in counts:
-        for block in _blocks(part.shape[0], max(K, _COPIES * part.nnz // max(part.shape[0], 1))):
-            counted = sp.csr_array(part[block])
-            rows = slice(start, start + counted.shape[0])
-            scores = np.where((lengths[rows] >= min_length)[:, np.newaxis], scorer.scores(counted, rows), 0.0)
-            hashes = row_hashes(counted)
-            if groups is not None and alike is not None:
-                hashes = np.where(alike[rows], _mix(groups[rows].astype(np.uint64)), hashes)
-            for topic, top_rows in enumerate(best):
-                top_rows.update(scores[:, topic], hashes, start)
-            start = rows.stop
-    return _assign_documents(best, ranked, n_documents)
+class _Taken(list[Any]):
+    """A list with the method `take` of a column."""
+
+    def take(self, rows: Any) -> list[Any]:
+        return [self[row] for row in np.asarray(rows).tolist()]
 
 
-class DocumentScorer:
-    """Scorer of documents by the nats per token that each topic explains in them."""
-
-    def __init__(self, fitted: FittedTopics, documents: TrainingDocuments) -> None:
-        self._documents, self._inference = documents, fitted.inference
-        self._dtype = np.dtype(np.float64 if fitted.topic_word.dtype == np.float64 else np.float32)
-        self._topic_word = np.asarray(fitted.topic_word, dtype=self._dtype)
-        n_topics, n_words = fitted.topic_word.shape
-        _, B = self._operands(slice(0, 0), sparse_counts(sp.csr_array((0, n_words)), self._dtype))
-        self._gains: Floats = np.empty((n_words, n_topics))
-        """B_wz log[P(w|z) / P(w)], words x K, with the word operand B of P(z|d,w)."""
-        for words in _blocks(n_words, n_topics):
-            phi = fitted.topic_word[:, words].T.astype(np.float64)
-            p = fitted.unigram[words, np.newaxis]
-            ratio = np.divide(phi, p, out=np.ones_like(phi), where=(phi > 0) & (p > 0))
-            self._gains[words] = B[words, :n_topics] * np.log(ratio)
-
-    def scores(self, counts: Any, rows: slice) -> Floats:
-        """Return the scores, documents x K, of these rows with their counts (CSR); zeros for empty documents."""
-        sparse = sparse_counts(counts, self._dtype)
-        A, B = self._operands(rows, sparse)
-        q = sparse.products(A, B, n_threads=effective_threads(None)).astype(np.float64)
-        ratio = np.divide(sparse.values, q, out=np.zeros_like(q), where=q > 0)
-        sums = sp.csr_array((ratio, sparse.indices, sparse.indptr), counts.shape) @ self._gains
-        totals = np.maximum(sparse.totals, np.finfo(np.float64).tiny)
-        return np.asarray(A[:, : sums.shape[1]] * sums / totals[:, np.newaxis])
-
-    def _operands(self, rows: slice, counts: SparseCounts) -> tuple[Array, Array]:
-        """Return the operands of P(z|d,w) for these documents."""
-        doc_topic = np.asarray(self._documents.doc_topic[rows])
-        weights = DocumentWeights(doc_topic, self._documents.background[rows], counts)
-        operands = self._inference.operands(weights, self._topic_word)
-        return posterior_operands(operands, self._inference.temperature)
+def _check_index(arrays: dict[str, Array], size: int, n_labels: int) -> None:
+    """Raise KeyError or ValueError unless the arrays of an index fit together and to the size of the blocks."""
+    labels, days, firsts = (arrays[name] for name in ("labels", "days", "firsts"))
+    n = labels.size
+    for name, array in (("labels", labels), ("days", days), ("firsts", firsts)):
+        if array.dtype.kind != "i" or array.shape not in (((n,), (0,)) if name == "firsts" else ((n,),)):
+            raise ValueError(f"{name} has another type or size")
+    if n and not 0 <= labels.min() <= labels.max() < n_labels:
+        raise ValueError("a label has no name")
+    if firsts.size and ((firsts < 0).any() or (firsts > np.arange(n)).any() or (firsts[firsts] != firsts).any()):
+        raise ValueError("a near-duplicate does not belong to the first document of a group")
+    stored = [name.removesuffix(".rows") for name in arrays if name.endswith(".rows")]
+    if not {"excerpt", TEXT} & set(stored):
+        raise ValueError("it has neither texts nor excerpts")
+    for name in stored:
+        rows, blocks = arrays[f"{name}.rows"], arrays[f"{name}.blocks"]
+        if rows.dtype != np.int64 or blocks.dtype != np.int64 or rows.ndim != 1 or blocks.shape != (len(rows) - 1, 3):
+            raise ValueError(f"{name} has arrays of other types or sizes")
+        if rows[0] != 0 or rows[-1] != n or (np.diff(rows) <= 0).any():
+            raise ValueError(f"{name} does not have a value for each document")
+        if (blocks < 0).any() or (blocks[:, :2] > size).any() or (blocks[:, 0] + blocks[:, 1] > size).any():
+            raise ValueError(f"{name} has a block outside the file")
 
 
-def row_hashes(counts: Any) -> Array:
-    """Return a 64-bit hash of each row (CSR without duplicates); rows with equal counts have equal hashes."""
-    bits = np.asarray(counts.data, dtype=np.float64).view(np.uint64)
-    mixed = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + bits)
-    sums = np.zeros(counts.shape[0], dtype=np.uint64)
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    if filled.size:
-        sums[filled] = np.add.reduceat(mixed, counts.indptr[filled])
-    return sums
+class _ColumnWriter:
+    """Values of a column that are not written yet, and the places of the blocks that are."""
+
+    def __init__(self, store: DocumentStore | None, name: str) -> None:
+        self.rows = [0] if store is None else store.arrays[f"{name}.rows"].tolist()
+        self.blocks = [] if store is None else store.arrays[f"{name}.blocks"].tolist()
+        self._values: list[bytes | None] = []
+        self._size = 0
+
+    def add(self, value: str | None) -> bool:
+        """Add a value, and return whether there are enough for a block."""
+        content = None if value is None else value.encode("utf-8", "surrogatepass")
+        self._values.append(content)
+        self._size += 8 + len(content or b"")
+        return self._size >= BLOCK
+
+    def write(self, file: Any) -> None:
+        """Write the values as a block."""
+        if self._values:
+            lengths = np.array([len(value or b"") for value in self._values])
+            ends = (1 + np.cumsum(lengths)) * np.array([-1 if value is None else 1 for value in self._values])
+            content = zlib.compress(ends.astype("<i8").tobytes() + b"".join(filter(None, self._values)), _LEVEL)
+            self.blocks.append([file.tell(), len(content), zlib.crc32(content)])
+            self.rows.append(self.rows[-1] + len(self._values))
+            file.write(content)
+            self._values, self._size = [], 0
 
 
-def _mix(numbers: Array) -> Array:
-    """Return a hash of each number, by the mixing steps of splitmix64."""
-    mixed = numbers
-    for multiplier in (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * multiplier
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+class DocumentWriter:
+    """Writer of documents, one at a time. The index is written at the end of a `with` block.
 
+    texts : whether to store the texts. after : documents that come first, whose blocks are copied.
+    """
 
-def _blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
-    """Yield slices of at least 64 rows, and of about _NUMBERS_PER_BLOCK numbers if that is more."""
-    rows_per_block = max(64, _NUMBERS_PER_BLOCK // numbers_per_row)
-    for start in range(0, n_rows, rows_per_block):
-        yield slice(start, min(start + rows_per_block, n_rows))
+    def __init__(
+        self, folder: Path, *, texts: bool = True, after: DocumentStore | None = None, name: str = STORE
+    ) -> None:
+        self._path = folder / f"{name}.blocks"
+        if after is not None:
+            shutil.copyfile(after.path, self._path)
+        self._file = self._path.open("wb" if after is None else "ab")
+        stored = (*_ALWAYS, TEXT if texts else "excerpt") if name == STORE else (TEXT,)
+        self._columns = {column: _ColumnWriter(after, column) for column in stored}
+        self._labels: list[int] = [] if after is None else after.arrays["labels"].tolist()
+        self._days: list[int] = [] if after is None else after.arrays["days"].tolist()
+        self._firsts: list[int] = [] if after is None else after.groups.tolist()
+        known = () if after is None else after.label_names
+        self._label_numbers = {label: number for number, label in enumerate(known)}
 
+    def add(self, document: Document, first: int | None = None) -> None:
+        """Add a document. first : row of the first document in its group of near-duplicates."""
+        values = {TEXT: document.text, **dict(zip(COLUMNS, metadata(document), strict=True))}
+        for name, column in self._columns.items():
+            if column.add(values[name]):
+                column.write(self._file)
+        days = days_of(values["time"])
+        self._days.append(0 if days is None else days.first.toordinal())
+        self._labels.append(self._label_numbers.setdefault(values["label"] or "", len(self._label_numbers)))
+        self._firsts.append(len(self._firsts) if first is None else first)
 
-def _assign_documents(best: list[_TopRows], ranked: int, n_documents: int) -> tuple[list[list[int]], list[list[float]]]:
-    """Assign documents in order of their scores, at most MAX_TOPICS topics per document and `ranked` per topic."""
-    pairs = sorted(
-        (-value, topic, row)
-        for topic, top_rows in enumerate(best)
-        for value, row in zip(top_rows.values.tolist(), top_rows.rows.tolist(), strict=True)
-    )
-    documents: list[list[int]] = [[] for _ in best]
-    scores: list[list[float]] = [[] for _ in best]
-    taken: dict[int, int] = {}
-    for value, topic, row in pairs:
-        if len(documents[topic]) < ranked and taken.get(row, 0) < MAX_TOPICS:
-            documents[topic].append(row)
-            scores[topic].append(-value)
-            taken[row] = taken.get(row, 0) + 1
-    return [rows[:n_documents] for rows in documents], [values[:n_documents] for values in scores]
+    def written(self) -> DocumentStore:
+        """Write the values that are in memory, and return the documents so far."""
+        for column in self._columns.values():
+            column.write(self._file)
+        self._file.flush()
+        firsts = np.array(self._firsts, dtype=np.int64)
+        arrays: dict[str, Array] = {
+            "labels": np.array(self._labels, dtype=np.int32),
+            "days": np.array(self._days, dtype=np.int32),
+            "firsts": firsts if (firsts < np.arange(len(firsts))).any() else firsts[:0],
+        }
+        for name, column in self._columns.items():
+            arrays[f"{name}.rows"] = np.array(column.rows, dtype=np.int64)
+            arrays[f"{name}.blocks"] = np.array(column.blocks, dtype=np.int64).reshape(-1, 3)
+        return DocumentStore(arrays, self._path, list(self._label_numbers))
 
+    def __enter__(self) -> Self:
+        return self
 
-class _TopRows:
-    """The rows with the largest positive values, in decreasing order; of rows with equal hashes only the first."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.values = np.empty(0)
-        self.rows = np.empty(0, dtype=np.int64)
-        self._hashes = np.empty(0, dtype=np.uint64)
-
-    def update(self, values: Floats, hashes: Array, start: int) -> None:
-        threshold = self.values[-1] if len(self.rows) == self._count else 0.0
-        larger = np.flatnonzero(values > threshold)
-        if not larger.size:
-            return
-        candidates = np.concatenate([self.values, values[larger]])
-        rows = np.concatenate([self.rows, start + larger])
-        keys = np.concatenate([self._hashes, hashes[larger]])
-        order = np.array(largest(candidates, len(candidates)))
-        order = order[np.sort(np.unique(keys[order], return_index=True)[1])][: self._count]
-        self.values, self.rows, self._hashes = candidates[order], rows[order], keys[order]
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        with self._file:
+            if error is None:
+                store = self.written()
+                parts = safetensors_parts(store.arrays, {_LABEL_NAMES: json.dumps(store.label_names)})
+                write_atomically(self._path.with_suffix(".index"), parts, flush=False)

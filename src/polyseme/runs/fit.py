@@ -10,7 +10,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from os import PathLike
@@ -23,14 +23,13 @@ from sklearn.exceptions import ConvergenceWarning
 from polyseme.data.disk import MANIFEST, DiskCorpus, read_manifest
 from polyseme.data.shard_writer import write_shards
 from polyseme.errors import InputError
+from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
 from polyseme.progress import Reporter, pluralize
-from polyseme.runs.documents import Texts, read_texts, write_vectorizer
-from polyseme.runs.folder import CHECKPOINT_FOLDER
+from polyseme.runs.folder import CHECKPOINT_FOLDER, VECTORIZER_FILE
 from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
-from polyseme.runs.junk import SAMPLE, TokenSample
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
-from polyseme.runs.names import Namer, RunPhrases, check_namer
+from polyseme.runs.names import Namer, check_namer
 from polyseme.runs.run import (
     SHARDS_FOLDER,
     Run,
@@ -372,7 +371,7 @@ def fit_run(
         if title is None and output is not None:
             title = output.resolve().name
         call: Any = {"title": title, "page_text": page or "excerpt", "command": tuple(command), **version_info()}
-        draft.finish(replace(draft.info, **call), texts=settings.keep_texts, page=page)
+        draft.finish(replace(draft.info, **call), page=page)
     return draft.run
 
 
@@ -381,7 +380,7 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
     start = time.perf_counter()
     vectorizer = Vectorizer(**settings.counting)
     drop = settings.duplicates == "drop"
-    with draft.recorder(texts=True, drop=drop, keep=settings.shards is not True) as recorder:
+    with draft.recorder(texts=settings.keep_texts, drop=drop) as recorder:
         try:
             in_memory = learn_words(
                 reader,
@@ -399,13 +398,8 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
         duplicates.check_distinct()
     if duplicates.found:
         draft.report.note(duplicates.note)
-    write_vectorizer(draft.folder, vectorizer)
+    write_atomically(draft.folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
     draft.know(vectorizer=vectorizer)
-    if recorder.texts is not None:
-        draft.know(phrases=RunPhrases.of(vectorizer, np.arange(len(recorder.texts)), recorder.texts))
-        rows = sample_rows(len(recorder.texts), SAMPLE, 0)
-        draft.know(token_sample=TokenSample.of(vectorizer, rows, [recorder.texts[row] for row in rows]))
-        recorder.texts = None
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
         draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")
     stored = settings.to_json()
@@ -471,11 +465,9 @@ def _learn(
                 f"The texts have more than {MAX_CHARACTERS:,} characters: they are counted and fitted from shards on "
                 "disk (shards=False forces memory)."
             )
-            recorder.forget()
         else:
             return True
-    before = chain.from_iterable(read_texts(recorder.recorded_texts()))
-    vectorizer.fit(chain(before, recorder.record(documents)))
+    vectorizer.fit(chain(recorder.texts(), recorder.record(documents)))
     return False
 
 
@@ -487,13 +479,13 @@ def _count(draft: RunDraft) -> RunInfo:
             write_shards([run.counts], folder, vocabulary=run.vocabulary)
         else:
             with draft.report.stage("Writing shards", unit="documents") as update:
-                texts = _with_progress(Texts(draft.files), draft.info.documents, update)
+                texts = _with_progress(draft.run.stored_texts, draft.info.documents, update)
                 write_shards(texts, folder, vectorizer=run.vectorizer)
     manifest = DiskCorpus(folder).manifest
     return replace(draft.info, tokens=int(manifest.tokens), shards=len(manifest.shards))
 
 
-def _with_progress(texts: Texts, n_documents: int, update: Any) -> Iterator[str]:
+def _with_progress(texts: Iterable[str], n_documents: int, update: Any) -> Iterator[str]:
     for number, text in enumerate(texts, start=1):
         if number % _UPDATE_EVERY == 0:
             update(number, n_documents, f"{number:,} of {n_documents:,} documents")

@@ -274,8 +274,7 @@ def excerpts_of_topics(run: Run, n_documents: int) -> list[list[str]]:
     """Return the beginnings of the most typical documents of each topic."""
     typical = [rows[:n_documents] for rows in run.typical.documents]
     rows = sorted({row for topic_rows in typical for row in topic_rows})
-    table_rows = rows if run.rows is None else run.rows[rows].tolist()
-    texts = run.table.take(table_rows)["excerpt"].to_list() if rows else []
+    texts = run.store.column("excerpt").take(rows if run.rows is None else run.rows[rows])
     excerpt = dict(zip(rows, texts, strict=True))
     return [[excerpt[row] or "" for row in topic_rows] for topic_rows in typical]
 

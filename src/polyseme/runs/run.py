@@ -25,34 +25,16 @@ from polyseme.core.shard import row_batches, without_words
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError, ModelFileError
 from polyseme.estimators.base import FittedDecomposition, load
-from polyseme.io.files import FileManifest
+from polyseme.io.files import FileManifest, read_json
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
 from polyseme.progress import Reporter, SilentReporter, TerminalReporter
-from polyseme.runs.documents import (
-    COLUMNS,
-    DUPLICATE_OF,
-    DUPLICATE_ROW,
-    N_RANKED,
-    DocumentNames,
-    DocumentTable,
-    Labels,
-    Texts,
-    TopicDocuments,
-    column_frame,
-    document_names,
-    groups_of,
-    groups_within,
-    metadata,
-    read_vectorizer,
-    split_rows,
-    topic_documents,
-    unique_ids,
-)
-from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, check_is_run, read_info
+from polyseme.runs.documents import COLUMNS, TEXTS, DocumentStore, Labels, metadata, unique_ids
+from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, check_is_run, damage_error, read_info
 from polyseme.runs.info import Edit, Mark, RunInfo
 from polyseme.runs.junk import SAMPLE, WORDS_REMOVED, TokenSample, junk_notes
 from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt
+from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.inputs import REMARKS
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -72,7 +54,6 @@ MAX_LABELS = 1000
 _UPDATE_EVERY = 64
 """Documents between two updates of the progress bar."""
 _EXAMPLES = 3
-_OTHER_DOCUMENTS = "its table and its shards have different numbers of documents"
 EMPTY_TEXT, NO_KNOWN_WORD = "the text is empty", "no word of the text is in the run's vocabulary"
 """Reasons why a new document has no topic weights."""
 _TEXT_COLUMNS = COLUMNS[:-1]
@@ -164,7 +145,13 @@ class Run:
     @cached_property
     def vectorizer(self) -> Vectorizer:
         """Vectorizer that counted the documents."""
-        return read_vectorizer(self.files.path(VECTORIZER_FILE), trust_pattern=self.trust_pattern)
+        path = self.files.path(VECTORIZER_FILE)
+        try:
+            return Vectorizer.from_dict(read_json(path), trust_pattern=self.trust_pattern)
+        except (OSError, ValueError) as error:
+            raise damage_error(path, error) from None
+        except ModelFileError as error:
+            raise ModelFileError(f"{path}: {error}") from None
 
     @cached_property
     def vocabulary(self) -> Sequence[str]:
@@ -177,6 +164,7 @@ class Run:
         self.files.path(f"{SHARDS_FOLDER}/manifest.json")
         shards = DiskCorpus(self.path / SHARDS_FOLDER)
         self._require(shards.shape[1] == len(self.vocabulary), "its shards have a different number of words")
+        self._require(shards.shape[0] == self.info.documents, "its shards have a different number of documents")
         return shards
 
     @property
@@ -206,26 +194,35 @@ class Run:
         return iter([self.counts] if "counts" in vars(self) or self.rows is not None else self.shards)
 
     @cached_property
-    def table(self) -> DocumentTable:
-        """Metadata of all documents on disk."""
-        return DocumentTable(self.files)
+    def store(self) -> DocumentStore:
+        """Documents on disk."""
+        store = DocumentStore.open(self.files)
+        self._require(len(store) == self.info.documents, f"it has {len(store):,} of {self.info.documents:,} documents")
+        return store
 
     @cached_property
     def documents(self) -> Any:
         """Polars frame with metadata (id, title, ..., duplicate_of), tokens, topic, share, topic_0, topic_1 ..."""
         import polars as pl
 
-        if self.reading is not None:
-            documents = self.reading.documents
-            names = [name for name in (*COLUMNS, DUPLICATE_OF, DUPLICATE_ROW) if name in documents.columns]
-            return add_topic_columns(documents.select(names), documents["tokens"].to_numpy(), self.doc_topic)
         self._check_fits_in_memory()
-        documents = pl.concat(list(self.table)) if self.rows is None else self.table.take(self.rows.tolist())
-        self._require(len(documents) == self.n_documents, _OTHER_DOCUMENTS)
-        return documents
+        names = self.column("id")
+        firsts = [None if first == row else first for row, first in enumerate(self.groups.tolist())]
+        frame = pl.DataFrame(
+            {
+                **{name: self.column(name) for name in COLUMNS},
+                "duplicate_of": [None if first is None else names[first] for first in firsts],
+                "duplicate_row": firsts,
+            },
+            schema={**dict.fromkeys((*COLUMNS, "duplicate_of"), pl.String), "duplicate_row": pl.Int64},
+        )
+        frame = add_topic_columns(frame, _tokens(self.counts), self.doc_topic)
+        finer = self.levels[1:] if self.reading is None else []
+        main = {f"level_{n_topics}": self.level(n_topics).doc_topic.argmax(axis=1) for n_topics in finer}
+        return frame.with_columns(pl.Series(name, topics, dtype=pl.Int32) for name, topics in main.items())
 
     def column(self, name: str) -> list[Any]:
-        """Return the values of a column of `documents`, without loading the other columns.
+        """Return the values of a column of the metadata.
 
         Parameters
         ----------
@@ -237,12 +234,8 @@ class Run:
         list
             One value for each document.
         """
-        if "documents" in vars(self) or self.rows is not None or (self.reading is not None and name not in COLUMNS):
-            values: list[Any] = self.documents[name].to_list()
-            return values
-        values = list(self.table.column(name))
-        self._require(len(values) == self.n_documents, _OTHER_DOCUMENTS)
-        return values
+        values = self.store.column(name)
+        return list(values) if self.rows is None else values.take(self.rows)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -252,9 +245,8 @@ class Run:
     @cached_property
     def names(self) -> Sequence[str]:
         """Name of each document: its title, or its id if it has no title."""
-        if self.fits_in_memory:
-            return document_names(self.column("title"), self.column("id"))
-        return DocumentNames(self.table, self.n_documents)
+        names = self.store.names
+        return names if self.rows is None else [names[row] for row in self.rows.tolist()]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -264,48 +256,52 @@ class Run:
     @cached_property
     def label_numbers(self) -> Labels:
         """Labels as numbers. A large run has only its MAX_LABELS most frequent labels."""
-        if self.fits_in_memory:
-            return Labels.of(self.labels)
-        tally = Counter(label or "" for label in self.table.column("label"))
-        self._require(tally.total() == self.n_documents, _OTHER_DOCUMENTS)
-        frequent = {name for name, _ in tally.most_common(MAX_LABELS)}
-        return Labels.of(label if label in frequent else "" for label in self.table.column("label"))
+        if "labels" in vars(self):
+            return Labels.of(self.labels, np.arange(len(self.labels)))
+        labels = self.store.labels(None if self.fits_in_memory else MAX_LABELS)
+        return labels if self.rows is None else Labels.of(labels.names, labels.numbers[self.rows])
 
     @cached_property
     def groups(self) -> Array:
         """For each document, the row of the first document in its group of near-duplicates."""
-        if self.reading is not None:
-            return self.reading.groups
-        if not self.info.duplicates.found or self.info.duplicates.mode == "drop":
-            return np.arange(len(self.doc_topic))
-        values = self.documents[DUPLICATE_ROW].to_list() if self._loaded else list(self.table.column(DUPLICATE_ROW))
-        try:
-            groups = groups_of(values)
-        except ValueError as error:
-            raise self.damaged(str(error)) from None
-        self._require(self.rows is not None or len(groups) == self.n_documents, _OTHER_DOCUMENTS)
-        return groups if self.rows is None else groups_within(groups[self.rows])
+        if self.rows is None:
+            return self.store.groups if self.info.duplicates.found else np.arange(len(self.doc_topic))
+        _, first, numbers = np.unique(self.store.groups[self.rows], return_index=True, return_inverse=True)
+        return np.asarray(first[numbers.ravel()])
 
     @property
-    def _loaded(self) -> bool:
-        """Whether the metadata of all documents is in memory."""
-        return "documents" in vars(self) and self.rows is None
-
-    @property
-    def stored_texts(self) -> Texts:
-        """Full texts of all documents on disk, read one file at a time; false if the run does not store texts."""
-        return Texts(self.files)
+    def stored_texts(self) -> Any:
+        """Full texts of all documents on disk, one in memory at a time; None if the run does not store texts."""
+        if f"{TEXTS}.index" in self.files.entries:  # of an unfinished run that will not store texts
+            return DocumentStore.open(self.files, TEXTS).texts
+        return self.store.texts if self.store.has_texts else None
 
     @cached_property
     def texts(self) -> list[str] | None:
         """Full texts, or None if the run does not store texts."""
         stored = self.stored_texts
-        if not stored:
+        if stored is None:
             return None
         self._check_fits_in_memory()
-        texts = list(stored) if self.rows is None else stored.take(self.rows.tolist())
-        self._require(len(texts) == self.n_documents, "texts of documents are missing")
-        return texts
+        return list(stored) if self.rows is None else stored.take(self.rows)
+
+    def sampled_texts(self, size: int) -> tuple[Array, Iterator[str]]:
+        """Return the rows and the texts of documents that are drawn at random; none without texts.
+
+        Parameters
+        ----------
+        size : int
+            Number of documents.
+
+        Returns
+        -------
+        tuple of array of int and iterator of str
+            Rows in increasing order, and texts.
+        """
+        stored = self.stored_texts
+        rows = sample_rows(0 if stored is None else self.n_documents, size, 0)
+        places = rows if self.rows is None else self.rows[rows]
+        return rows, (stored[row] for row in places.tolist())
 
     @property
     def model_files(self) -> list[str]:
@@ -329,16 +325,12 @@ class Run:
 
         They come from at most 20,000 documents, drawn at random, and only from the beginnings of long documents.
         """
-        stored = self.stored_texts
-        rows = sample_rows(self.n_documents if stored else 0, MAX_DOCUMENTS, 0)
-        return RunPhrases.of(self.vectorizer, rows, stored.some(rows if self.rows is None else self.rows[rows]))
+        return RunPhrases.of(self.vectorizer, *self.sampled_texts(MAX_DOCUMENTS))
 
     @cached_property
     def token_sample(self) -> TokenSample:
         """Words of a sample of documents, in the order of the texts; none without texts."""
-        stored = self.stored_texts
-        rows = sample_rows(self.n_documents if stored else 0, SAMPLE, 0)
-        return TokenSample.of(self.vectorizer, rows, stored.some(rows if self.rows is None else self.rows[rows]))
+        return TokenSample.of(self.vectorizer, *self.sampled_texts(SAMPLE))
 
     @property
     def junk(self) -> dict[int, Mark]:
@@ -852,7 +844,10 @@ class Run:
             counts = self.vectorizer.transform(texts())
         for note in reader_notes(reader):
             report.note(note)
-        return column_frame(rows), self.without_banned(counts)
+        import polars as pl
+
+        frame = pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
+        return frame, self.without_banned(counts)
 
     def without_banned(self, counts: Any) -> Any:
         """Return counts without the words that were removed with `edit`.
@@ -959,11 +954,11 @@ class Run:
             raise self.damaged(problem)
 
 
-_OF_THE_FOLDER = ("path", "info", "files", "trust_pattern", "rows", "owner", "reading", "shards", "table")
+_OF_THE_FOLDER = ("path", "info", "files", "trust_pattern", "rows", "owner", "reading", "shards", "store")
 """Attributes of a Run that depend on the name of its folder, or are arguments of its constructor."""
 _OF_THE_DOCUMENTS = (
-    "vectorizer", "vocabulary", "shards", "counts", "table", "ids", "names", "labels", "label_numbers", "texts",
-    "phrases",
+    "vectorizer", "vocabulary", "shards", "counts", "store", "ids", "names", "labels", "label_numbers", "texts",
+    "groups", "phrases",
 )  # fmt: skip
 """Cached properties of a Run that are the same at every level."""
 
@@ -1110,7 +1105,11 @@ def take_counts(shards: DiskCorpus, rows: Array | None = None) -> Any:
     """Return the counts of some documents as integers, CSR. `rows` must be increasing; None: all documents."""
     if rows is None:
         rows = np.arange(shards.shape[0])
-    parts = [_as_integers(sp.csr_array(part)[here]) for part, here in split_rows(shards, rows)]
+    parts, start = [], 0
+    for part in shards:
+        first, last = np.searchsorted(rows, [start, start + part.shape[0]])
+        parts.append(_as_integers(sp.csr_array(part)[rows[first:last] - start]))
+        start += part.shape[0]
     return sp.csr_array(sp.vstack(parts, format="csr"))
 
 

@@ -2,33 +2,16 @@
 
 The first search stores an index in the run. Later searches read only the index and the rules of the vectorizer; they
 import neither scikit-learn nor polars. The index is derived from the other files and has its own digests, so run.json
-does not list it: an index that is missing, damaged or of another state of the run is built again.
-
-The first search also stores a copy of the texts, and of the values that filters use (`SearchDocuments`), which is
-derived and built again in the same way. Parquet files are made to be read completely and need polars; the copy is
-mapped and read block by block. Texts are compressed in blocks of at least TEXT_BLOCK bytes, and a search reads only the
-blocks of its hits.
-
-    topics       main topic of each document
-    days         day of each document as the ordinal of its date; 0 if it has no date
-    labels       number of the label of each document; label_names has the labels
-    groups       row of the first document in each document's group of near-duplicates; empty if there are none
-    text_starts  first byte of each text among all texts
-    first_texts  first text of each block
-    block_starts first byte of each block among the compressed blocks
-    blocks       compressed blocks
+does not list it: an index that is missing, damaged or of another state of the run is built again. Texts, labels, dates
+and near-duplicates come from the `DocumentStore`, of which a search reads only the blocks of its hits.
 """
 
 from __future__ import annotations
 
-import json
-import tempfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
-from itertools import chain, islice
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,15 +20,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
-from polyseme.io.arrays import StringTable, checked_parts, map_checked, string_arrays
-from polyseme.io.files import TEXT, FileManifest, check_fields, parse_json, read_json, whole_number, write_atomically
+from polyseme.io.arrays import map_npy
+from polyseme.io.files import FileManifest, read_json
 from polyseme.kernels import Array
 from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
+from polyseme.runs.documents import DocumentStore
 from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_info
-from polyseme.text.readers.inputs import LABEL_SEPARATOR, Days, days_of
+from polyseme.text.readers.inputs import Days, days_of
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex
@@ -54,6 +38,9 @@ if TYPE_CHECKING:
 
 INDEX_FILE = "search.safetensors"
 """File in the run folder that stores the index, with the models of lsi and plsi* after their first use."""
+WEIGHTS_FILE = "doc_topic.npy"
+"""File beside the model with P(z|d)."""
+_ROWS_AT_ONCE = 1 << 16
 _PHRASE_CANDIDATES = 64
 """Documents whose texts are read first when a query has a phrase."""
 LSI_DIMENSIONS = 128
@@ -84,14 +71,20 @@ class SearchFilters(NamedTuple):
             raise InputError(f"since= must not be after until=, got {since!r} and {until!r}.")
         return cls(labels, topics, first, last, excluded)
 
-    def allowed(self, index: SearchIndex, documents: SearchDocuments, names: Mapping[int, str]) -> Array | None:
-        """Return a mask of the documents that pass all filters; None if there is no filter."""
+    def allowed(
+        self, index: SearchIndex, documents: DocumentStore, names: Mapping[int, str], doc_topic: Callable[[], Array]
+    ) -> Array | None:
+        """Return a mask of the documents that pass all filters; None if there is no filter.
+
+        doc_topic : returns P(z|d), whose largest entries are the main topics.
+        """
         masks = []
         if self.labels:
             masks.append(documents.with_labels(self.labels))
         if self.topics:
             n_topics = index.scoring.topics().sizes[0]
-            masks.append(documents.with_topics([_topic_number(topic, names, n_topics) for topic in self.topics]))
+            wanted = [_topic_number(topic, names, n_topics) for topic in self.topics]
+            masks.append(np.isin(_main_topics(doc_topic(), len(documents)), wanted))
         if self.since is not None or self.until is not None:
             masks.append(documents.between(self.since, self.until))
         for word in self.excluded:
@@ -129,14 +122,19 @@ def search_run(
     check_is_run(folder)
     finer = _finer_level(folder, level, trust_pattern=trust_pattern)
 
-    def answer(index: SearchIndex, documents: SearchDocuments) -> Results:
-        info, _, _ = read_info(folder)
+    def answer(index: SearchIndex) -> Results:
+        info, files, _ = read_info(folder)
+        documents = DocumentStore.open(files)
         names = {**dict(enumerate(info.automatic_names)), **info.topic_names}
         if finer is not None:
             index.set_model(finer.fitted, finer.doc_topic)
-            documents, names = documents.with_weights(finer.doc_topic), dict(enumerate(finer.topic_titles))
-        index.texts = documents if documents.has_texts else None
-        allowed = filters.allowed(index, documents, names)
+            names = dict(enumerate(finer.topic_titles))
+        index.texts = documents.texts if documents.has_texts else None
+
+        def doc_topic() -> Array:
+            return map_npy(files.path(WEIGHTS_FILE)) if finer is None else finer.doc_topic
+
+        allowed = filters.allowed(index, documents, names, doc_topic)
 
         def best(size: int) -> Results:
             if like:
@@ -145,7 +143,7 @@ def search_run(
                 return _with_phrases(index, asked, size, method, allowed)
             return index.search(asked.words, size, method=method, allowed=allowed)
 
-        results = _one_of_each(best, k, documents.groups())
+        results = _one_of_each(best, k, documents.arrays["firsts"])
         if not results and allowed is not None:
             note = results.note if allowed.any() else "No document passes the filters."
             results = replace(results, note=note.replace("the query.", "the query and the filters."))
@@ -155,17 +153,14 @@ def search_run(
 
     results = _stored_answer(folder, method, answer, report, trust_pattern)
     if results is None:
+        from polyseme.runs import open_run
+
         with _scratch_folder(folder) as scratch:
-            _, _, identity = read_info(folder)
-            run = _open(folder, trust_pattern)
+            run = open_run(folder, trust_pattern=trust_pattern)
             index = _new_index(run, scratch, report)
             _add_models(index, method, report)
-            _store(index, folder, identity, report)
-            documents = _stored_documents(folder, identity, report, lambda: run)
-            try:
-                results = answer(index, documents)
-            except ModelFileError:  # the index is new, so the copy of the texts is damaged
-                results = answer(index, _new_documents(run, identity, report))
+            _store(index, folder, run.digest, report)
+            results = answer(index)
     return results
 
 
@@ -203,28 +198,10 @@ def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Resul
     return replace(results, hits=tuple(hits))
 
 
-class EarlierTexts(NamedTuple):
-    """The texts of a run before documents were added."""
-
-    identity: str
-    """Digest of the run, which is stored in the copy of its texts."""
-    n_files: int
-    """Number of files of texts."""
-
-
-def store_index(
-    folder: Path, report: Reporter, *, earlier: EarlierTexts | None = None, trust_pattern: bool = False
-) -> None:
-    """Build and store the index of a run and the copy of its texts, so that the first search does not have to.
-
-    earlier : the state of the run whose copy of the texts is in the folder. Its compressed blocks are reused.
-    """
-    _, _, identity = read_info(folder)
-    run = _open(folder, trust_pattern)
-    with _scratch_folder(folder) as scratch:
-        index = _new_index(run, scratch, report)
-        _store(index, folder, identity, report)
-    _new_documents(run, identity, report, earlier)
+def store_index(run: Run, report: Reporter) -> None:
+    """Build and store the index of a run, so that the first search does not have to."""
+    with _scratch_folder(run.path) as scratch:
+        _store(_new_index(run, scratch, report), run.path, run.digest, report)
 
 
 @contextmanager
@@ -301,31 +278,12 @@ def _topic_number(topic: int | str, names: Mapping[int, str], n_topics: int) -> 
     raise InputError(f"topic=: no topic has the name {topic!r}{known}.")
 
 
-def _open(folder: Path, trust_pattern: bool) -> Run:
-    from polyseme.runs import open_run
-
-    return open_run(folder, trust_pattern=trust_pattern)
-
-
-def _new_documents(run: Run, identity: str, report: Reporter, earlier: EarlierTexts | None = None) -> SearchDocuments:
-    """Copy the parts of the documents that a search needs, store the copy in the run, and return it."""
-    path, documents = run.path / DOCUMENTS_FILE, None
-    with report.stage("Copying the texts for search, once for this run"):
-        if earlier is not None:
-            with suppress(OSError, ValueError, ModelFileError):  # missing, damaged or of another state
-                documents = SearchDocuments.of_run(run, SearchDocuments.load(path, earlier.identity), earlier.n_files)
-        if documents is None:
-            documents = SearchDocuments.of_run(run)
-    _write(lambda: documents.save(path, identity), "The texts", report)
-    return documents
-
-
-def _stored_documents(folder: Path, identity: str, report: Reporter, run: Callable[[], Run]) -> SearchDocuments:
-    """Return the copy that an earlier search stored, or a new one if it is missing, damaged or out of date."""
-    try:
-        return SearchDocuments.load(folder / DOCUMENTS_FILE, identity)
-    except (OSError, ValueError, ModelFileError):
-        return _new_documents(run(), identity, report)
+def _main_topics(doc_topic: Array, n_documents: int) -> Array:
+    """Return the topic with the largest weight of each document; the weights may be mapped."""
+    if doc_topic.ndim != 2 or len(doc_topic) != n_documents:
+        raise ModelFileError(f"{WEIGHTS_FILE} is damaged (it has another size): restore it, or fit again.")
+    starts = range(0, n_documents, _ROWS_AT_ONCE)
+    return np.concatenate([np.asarray(doc_topic[start : start + _ROWS_AT_ONCE]).argmax(axis=1) for start in starts])
 
 
 def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
@@ -335,7 +293,6 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
     """
     from polyseme.retrieval import SearchIndex
     from polyseme.retrieval.queries import in_files, in_memory
-    from polyseme.runs.documents import document_names, unique_ids
 
     vectorizer: Any
     try:
@@ -343,15 +300,11 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
         run.vocabulary = vectorizer.columns  # before the run reads its vectorizer, whose dict of words is large
     except UnsupportedError:
         vectorizer = run.vectorizer
-    rows = list(run.table.values("id", "source", "title", "excerpt"))
-    ids, sources, titles, excerpts = zip(*rows, strict=True) if rows else ((), (), (), ())
-    if len(ids) != run.n_documents:
-        raise run.damaged("documents are missing")
+    ids, names, excerpts = run.ids, list(run.names), run.column("excerpt")
     fitted, doc_topic = run.fitted, run.doc_topic
     with report.stage("Building the search index, once for this run"):  # after all checks of the run
         index = SearchIndex.of_parts(
-            run.shards, run.vocabulary, ids=unique_ids(list(ids), list(sources)), titles=document_names(titles, ids),
-            excerpts=[text or "" for text in excerpts], vectorizer=vectorizer,
+            run.shards, run.vocabulary, ids=ids, titles=names, excerpts=excerpts, vectorizer=vectorizer,
             allocate=in_memory if run.fits_in_memory else in_files(scratch),
         )  # fmt: skip
         return index.set_model(fitted, doc_topic)
@@ -373,7 +326,7 @@ def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
 def _stored_answer(
     folder: Path,
     method: str,
-    answer: Callable[[SearchIndex, SearchDocuments], Results],
+    answer: Callable[[SearchIndex], Results],
     report: Reporter,
     trust_pattern: bool,
 ) -> Results | None:
@@ -388,7 +341,7 @@ def _stored_answer(
         if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)
             _store(index, folder, identity, report)
-        return answer(index, _stored_documents(folder, identity, report, lambda: _open(folder, trust_pattern)))
+        return answer(index)
     except UnsupportedError:  # the vectorizer needs scikit-learn
         return None
     except InputError:
@@ -411,261 +364,8 @@ def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
 
 
 def _store(index: SearchIndex, folder: Path, identity: str, report: Reporter) -> None:
-    _write(lambda: index.save(folder / INDEX_FILE, identity=identity), "The index", report)
-
-
-def _write(save: Callable[[], None], what: str, report: Reporter) -> None:
     try:
-        save()
+        index.save(folder / INDEX_FILE, identity=identity)
     except OSError as error:  # a run that is read-only, or a full disk
         reason = error.strerror or str(error)
-        report.note(f"{what} could not be stored in the run ({reason}): the next search builds it again.")
-
-
-# the copy of the documents
-
-
-DOCUMENTS_FILE = "search_documents.safetensors"
-"""File in the run folder that stores the copy."""
-TEXT_BLOCK = 1 << 16
-_ROWS_AT_ONCE = 1 << 16
-_BYTES_AT_ONCE = 1 << 22
-_LABELS_SHOWN = 8
-_FORMAT_VERSION = 2
-_METADATA_KEY = "polyseme_search_documents"
-_HEADER_FIELDS = {"format_version": whole_number(_FORMAT_VERSION, _FORMAT_VERSION), "identity": TEXT}
-_TEXT_ARRAYS = ("text_starts", "first_texts", "block_starts", "blocks")
-
-
-class SearchDocuments:
-    """Texts, labels, days and main topics of the documents of a run."""
-
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        """Check that the sizes of the arrays fit together. Raises KeyError or ValueError if they do not."""
-        self._arrays = dict(arrays)
-        self.n_documents = len(arrays["topics"])
-        for name, kind in (("topics", np.int32), ("labels", np.int32), ("days", np.int32), ("groups", np.int64)):
-            sizes = (0, self.n_documents) if name == "groups" else (self.n_documents,)
-            if len(arrays[name].shape) != 1 or arrays[name].shape[0] not in sizes or arrays[name].dtype != kind:
-                raise ValueError(f"{name} has another type or size")
-        self.label_names = StringTable(arrays, "label_names")
-        self.has_texts = _TEXT_ARRAYS[0] in arrays
-        self._first_texts: Array | None = None
-        if self.has_texts:
-            texts, firsts, starts, blocks = (arrays[name] for name in _TEXT_ARRAYS)
-            if blocks.dtype != np.uint8 or any(array.dtype != np.int64 for array in (texts, firsts, starts)):
-                raise ValueError("the texts have arrays of other types")
-            if texts.shape != (self.n_documents + 1,) or firsts.shape != starts.shape or len(blocks.shape) != 1:
-                raise ValueError("the texts have arrays of other sizes")
-
-    def __len__(self) -> int:
-        return self.n_documents
-
-    def __getitem__(self, row: int) -> str:
-        """Return the text of a document. Raise ModelFileError if the file is damaged."""
-        if self._first_texts is None:
-            self._first_texts = np.asarray(self._arrays["first_texts"][:])
-        block = int(np.searchsorted(self._first_texts, row, side="right")) - 1
-        bounds = self._first_texts[block : block + 2].tolist()
-        if block < 0 or len(bounds) < 2 or not 0 <= bounds[0] <= row < bounds[1] <= self.n_documents:
-            raise self._damage("a text has no block")
-        first, last = bounds
-        places = np.asarray(self._arrays["text_starts"][first : last + 1])
-        start, end = self._arrays["block_starts"][block : block + 2].tolist()
-        size = int(places[-1] - places[0])
-        if not 0 <= start <= end <= len(self._arrays["blocks"]) or (np.diff(places) < 0).any():
-            raise self._damage("a block is outside its array")
-        try:
-            content = zlib.decompressobj().decompress(self._arrays["blocks"][start:end].tobytes(), size + 1)
-            a, b = (places[row - first : row - first + 2] - places[0]).tolist()
-            if len(content) != size:
-                raise ValueError
-            return content[a:b].decode("utf-8", "surrogatepass")
-        except (zlib.error, ValueError):
-            raise self._damage("a block cannot be read") from None
-
-    def with_labels(self, labels: Sequence[str]) -> Array:
-        """Return a mask of the documents that have one of some labels."""
-        names = list(self.label_names)
-        parts = [{name, *name.split(LABEL_SEPARATOR)} for name in names]
-        known = sorted({part for name in names for part in name.split(LABEL_SEPARATOR)} - {""})
-        if not known:
-            raise InputError("label=: the documents of this run have no labels; a fit reads them with label=COLUMN.")
-        for label in labels:
-            if label not in known and label not in names:
-                near = get_close_matches(label, known, _LABELS_SHOWN) or known[:_LABELS_SHOWN]
-                listed = ", ".join(map(repr, near))
-                raise InputError(f"label=: no document has the label {label!r}; the run has labels such as {listed}.")
-        wanted = np.array([not names_of_label.isdisjoint(labels) for names_of_label in parts], dtype=bool)
-        numbers = np.asarray(self._arrays["labels"][:])
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(names):
-            raise self._damage("a label has no name")
-        return wanted[numbers]
-
-    def with_topics(self, topics: Sequence[int]) -> Array:
-        """Return a mask of the documents whose main topic is one of these."""
-        main = np.asarray(self._arrays["topics"][:])
-        mask = np.zeros(len(main), dtype=bool)
-        for topic in topics:
-            mask |= main == topic
-        return mask
-
-    def with_weights(self, doc_topic: Array) -> SearchDocuments:
-        """Return the same documents with the main topics of other P(z|d)."""
-        return SearchDocuments({**self._arrays, "topics": _main_topics(doc_topic)})
-
-    def between(self, since: Days | None = None, until: Days | None = None) -> Array:
-        """Return a mask of the documents from the first day of `since` to the last day of `until`."""
-        days = np.asarray(self._arrays["days"][:])
-        mask = days > 0
-        if not mask.any():
-            name = "until=" if since is None else "since="
-            raise InputError(f"{name}: no document of this run has a date; a fit reads dates with time=COLUMN.")
-        if since is not None:
-            mask &= days >= since.first.toordinal()
-        if until is not None:
-            mask &= days <= until.last.toordinal()
-        return mask
-
-    def groups(self) -> Array:
-        """Return the row of the first document in each document's group of near-duplicates; empty if there are none."""
-        groups = np.asarray(self._arrays["groups"][:])
-        if groups.size and not 0 <= groups.min() <= groups.max() < len(groups):
-            raise self._damage("a group has no document")
-        return groups
-
-    def save(self, path: Path, identity: str) -> None:
-        """Write a file, atomically. `identity` identifies the state of the run."""
-        header = json.dumps({"format_version": _FORMAT_VERSION, "identity": identity})
-        write_atomically(path, checked_parts(self._arrays, {_METADATA_KEY: header}))
-
-    @classmethod
-    def load(cls, path: Path, identity: str) -> SearchDocuments:
-        """Map a file. Raise OSError, ValueError or ModelFileError if it does not belong to this state of the run."""
-        metadata, arrays = map_checked(path)
-        if _METADATA_KEY not in metadata:
-            raise ValueError("it has no header of documents")
-        header = parse_json(metadata[_METADATA_KEY])
-        check_fields(header, _HEADER_FIELDS, required=_HEADER_FIELDS)
-        if header["identity"] != identity:
-            raise ValueError("it belongs to another state of the run")
-        try:
-            return cls(arrays)
-        except KeyError as error:
-            raise ValueError(f"it has no {error}") from None
-
-    @classmethod
-    def of_run(cls, run: Any, before: SearchDocuments | None = None, n_files: int = 0) -> SearchDocuments:
-        """Read the documents of a run, one file at a time; the compressed texts are in a temporary file.
-
-        before : the copy of an earlier state of the run, before documents were added. Its blocks are copied, and only
-        the texts after the first `n_files` files are read and compressed. The result is the same.
-        """
-        from polyseme.runs.documents import Labels
-
-        days: list[int] = []
-
-        def labels_of_documents() -> Iterator[str]:
-            for label, time in run.table.values("label", "time"):
-                days.append(_ordinal(time))
-                yield label
-
-        labels = Labels.of(labels_of_documents())
-        weights = run.doc_topic
-        groups = run.groups
-        arrays: dict[str, Array] = {
-            "topics": _main_topics(weights),
-            "days": np.array(days, dtype=np.int32),
-            "labels": labels.numbers.astype(np.int32),
-            "groups": groups.astype(np.int64) if (groups < np.arange(len(groups))).any() else np.empty(0, np.int64),
-            **string_arrays("label_names", labels.names),
-        }
-        if not len(days) == len(weights) == run.n_documents:
-            raise run.damaged("documents are missing")
-        stored = run.stored_texts
-        if not stored:
-            return cls(arrays)
-        with tempfile.TemporaryFile() as file:
-            if before is not None and before.has_texts:
-                positions = _write_blocks(stored.after(n_files), file, before)
-            else:
-                positions = _write_blocks(stored, file)
-            if len(positions[0]) - 1 != len(days):
-                raise run.damaged("texts of documents are missing")
-            size = positions[-1][-1]
-            blocks = np.memmap(file, dtype=np.uint8, mode="r", shape=(size,)) if size else np.empty(0, np.uint8)
-        arrays |= {
-            name: np.array(values, dtype=np.int64) for name, values in zip(_TEXT_ARRAYS[:-1], positions, strict=True)
-        }
-        return cls({**arrays, _TEXT_ARRAYS[-1]: blocks})
-
-    def copy_full_blocks(self, file: Any) -> tuple[tuple[list[int], list[int], list[int]], list[str]]:
-        """Write the blocks to a file, except a last one that has room for more texts.
-
-        Returns the starts of texts, the first texts and the starts of these blocks, and the texts of the last one.
-        """
-        texts, firsts, starts = (np.asarray(self._arrays[name][:]) for name in _TEXT_ARRAYS[:-1])
-        blocks, n_blocks = self._arrays[_TEXT_ARRAYS[-1]], len(firsts) - 1
-        increase = all(places[0] == 0 and (np.diff(places) >= 0).all() for places in (texts, firsts, starts))
-        if not increase or firsts[-1] != self.n_documents or starts[-1] != len(blocks):
-            raise self._damage("the starts of texts and blocks are inconsistent")
-        if n_blocks and texts[firsts[n_blocks]] - texts[firsts[n_blocks - 1]] < TEXT_BLOCK:
-            n_blocks -= 1
-        size = int(starts[n_blocks])
-        for start in range(0, size, _BYTES_AT_ONCE):
-            file.write(blocks[start : min(start + _BYTES_AT_ONCE, size)].data)
-        first = int(firsts[n_blocks])
-        places = texts[: first + 1].tolist(), firsts[: n_blocks + 1].tolist(), starts[: n_blocks + 1].tolist()
-        return places, [self[row] for row in range(first, self.n_documents)]
-
-    def _damage(self, problem: str) -> ModelFileError:
-        return ModelFileError(f"{DOCUMENTS_FILE} is damaged ({problem}): remove it; the next search makes a new one.")
-
-
-def _main_topics(doc_topic: Array) -> Array:
-    """Return the topic with the largest weight of each document; the weights may be mapped."""
-    parts = [
-        np.asarray(doc_topic[start : start + _ROWS_AT_ONCE]).argmax(axis=1)
-        for start in range(0, len(doc_topic), _ROWS_AT_ONCE)
-    ]
-    return np.concatenate(parts).astype(np.int32)
-
-
-def _write_blocks(
-    texts: Iterable[str], file: Any, before: SearchDocuments | None = None
-) -> tuple[list[int], list[int], list[int]]:
-    """Write compressed blocks of texts to a file, and return the starts of texts, first texts and starts of blocks.
-
-    before : copy with the texts that come first; its full blocks are copied.
-    """
-    text_starts, first_texts, block_starts = [0], [0], [0]
-    if before is not None:
-        (text_starts, first_texts, block_starts), rest = before.copy_full_blocks(file)
-        texts = chain(rest, texts)
-    waiting: list[bytes] = []
-    size = 0
-
-    def write() -> None:
-        content = zlib.compress(b"".join(waiting), 1)
-        file.write(content)
-        first_texts.append(len(text_starts) - 1)
-        block_starts.append(block_starts[-1] + len(content))
-        waiting.clear()
-
-    for text in texts:
-        content = text.encode("utf-8", "surrogatepass")
-        text_starts.append(text_starts[-1] + len(content))
-        waiting.append(content)
-        size += len(content)
-        if size >= TEXT_BLOCK:
-            write()
-            size = 0
-    if waiting:
-        write()
-    file.flush()
-    return text_starts, first_texts, block_starts
-
-
-def _ordinal(time: Any) -> int:
-    days = days_of(time)
-    return 0 if days is None else days.first.toordinal()
+        report.note(f"The index could not be stored in the run ({reason}): the next search builds it again.")

@@ -20,33 +20,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.data.disk import MANIFEST, read_checked, read_manifest
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError
 from polyseme.estimators.base import load
 from polyseme.io import models
 from polyseme.io.files import FileManifest, is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
-from polyseme.runs.documents import (
-    DOCUMENTS_FILE,
-    DUPLICATE_OF,
-    DUPLICATE_ROW,
-    METADATA_FOLDER,
-    TEXTS_FOLDER,
-    DocumentTable,
-    FrameWriter,
-    MetadataWriter,
-    Texts,
-    TextWriter,
-    metadata,
-    with_duplicate_rows,
-)
+from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
 from polyseme.runs.folder import (
     CHECKPOINT_FOLDER,
     PAGE_FILE,
@@ -61,14 +47,13 @@ from polyseme.runs.folder import (
 )
 from polyseme.runs.info import LevelInfo, Progress, RunInfo
 from polyseme.runs.junk import junk_topics
-from polyseme.runs.names import MAX_DOCUMENTS, automatic_names, level_names, parent_titles
+from polyseme.runs.names import automatic_names, level_names, parent_titles
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     MODEL_FILE,
     SHARDS_FOLDER,
     TOPICS_FILE,
     Run,
-    add_topic_columns,
     for_people,
     level_folder,
     level_table,
@@ -81,8 +66,6 @@ from polyseme.text.readers.inputs import Document
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Characters that start a formula; some spreadsheets also accept the full-width forms."""
 WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
-_MAX_KEPT_CHARACTERS = 2**26
-"""Largest number of characters of texts that are kept in memory while documents are read."""
 _SHARDS_MANIFEST = f"{SHARDS_FOLDER}/{MANIFEST}"
 """The only file of the shards that run.json lists; it lists the other files."""
 _SHINGLES_FILE = "shingles.part"
@@ -104,7 +87,6 @@ class RunDraft:
     ) -> None:
         self.folder, self.report = folder, report
         self._settings, self._stages = dict(settings), tuple[str, ...]()
-        self._metadata: Iterable[Any] | None = None
         files = FileManifest(folder, {})
         if resume and (folder / STAGES_FILE).is_file():
             stored, files, _ = read_sealed(folder / STAGES_FILE, Progress)
@@ -141,18 +123,13 @@ class RunDraft:
     # parts of the run
 
     @contextmanager
-    def recorder(
-        self, *, texts: bool, drop: bool = False, keep: bool = False, after: Run | None = None
-    ) -> Iterator[DocumentRecorder]:
-        """Yield a recorder of documents, whose rows follow those of the run `after`.
-
-        texts : whether to write the texts. drop : whether to leave out near-duplicates. keep : whether to keep the
-        metadata in memory as well.
-        """
-        with NearDuplicates(self.folder / _SHINGLES_FILE) as finder:
-            recorder = DocumentRecorder(self.folder, finder, texts=texts, drop=drop, keep=keep, after=after)
+    def recorder(self, *, texts: bool, drop: bool = False, after: Run | None = None) -> Iterator[DocumentRecorder]:
+        """Yield a recorder of documents, as `DocumentRecorder` describes it."""
+        with (
+            NearDuplicates(self.folder / _SHINGLES_FILE) as finder,
+            DocumentRecorder(self.folder, finder, texts=texts, drop=drop, after=after) as recorder,
+        ):
             yield recorder
-        self._metadata = recorder.close()
 
     def link(self, run: Run, *folders: str) -> None:
         """Check files of another run and link them into the draft; copy them where links are not possible.
@@ -175,17 +152,9 @@ class RunDraft:
                 read_checked(run.shards.folder, shard)
                 link_file(run.shards.folder / shard.name, self.folder / SHARDS_FOLDER / shard.name)
 
-    def reuse_metadata(self, run: Run) -> None:
-        """Use the metadata of the documents of another run."""
-        self._metadata = run.table
-
     def labels(self) -> list[str | None]:
         """Return the label of each document that was read; None if it has none."""
-        if self._metadata is None:
-            self._record_files()
-        frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
-        labels = [label for frame in frames for label in frame["label"].to_list()]
-        return [None if label is None else label.strip() or None for label in labels]
+        return [label.strip() or None for label in self.run.labels]
 
     def save_model(self, model: Any) -> None:
         """Write the model, with the arrays of its documents in files beside it."""
@@ -216,11 +185,11 @@ class RunDraft:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         return model
 
-    def finish(self, info: RunInfo, *, texts: bool = True, page: str | None = None) -> Run:
+    def finish(self, info: RunInfo, *, page: str | None = None) -> Run:
         """Name the topics, write the tables of topics and documents, the page and, last, run.json; return the run.
 
         info : facts about the run; names and junk topics are added if they are missing.
-        texts : whether the run has texts. page : how much of the texts the page contains; None writes no page.
+        page : how much of the texts the page contains; None writes no page.
         """
         run = self.run
         run.info = info
@@ -234,12 +203,13 @@ class RunDraft:
             if page is not None:
                 with self.report.stage("Writing the explorer page"):
                     run.explore(self.folder / PAGE_FILE, text=page)
-            self._record_files(without=(METADATA_FOLDER,) if texts else (METADATA_FOLDER, TEXTS_FOLDER))
+            self._record_files()
+            for name in (f"{TEXTS}.index", f"{TEXTS}.blocks"):
+                self.files.entries.pop(name, None)
             write_sealed(self.folder / RUN_FILE, self.info, self.files)
         self._read_written()
-        shutil.rmtree(self.folder / METADATA_FOLDER, ignore_errors=True)
-        if not texts:
-            shutil.rmtree(self.folder / TEXTS_FOLDER, ignore_errors=True)
+        for name in (f"{TEXTS}.index", f"{TEXTS}.blocks"):
+            (self.folder / name).unlink(missing_ok=True)
         return run
 
     def _read_written(self) -> None:
@@ -255,6 +225,10 @@ class RunDraft:
         The title is the name of the folder, which may have been renamed since.
         """
         self._read_written()
+        for name in set(self.files.entries) - set(for_people(self.files)):
+            self.files.path(name)  # nothing else would read all files before they become a run
+        for shard in self.run.shards.manifest.files:
+            read_checked(self.run.shards.folder, shard)
         if self.info.title != title:
             self.run.info = replace(self.info, title=title)
             if PAGE_FILE in self.files.entries:
@@ -272,10 +246,7 @@ class RunDraft:
             run.info = replace(run.info, levels=levels)
 
     def _write_tables(self) -> None:
-        """Write documents.parquet, unless it is linked, and the tables of topics."""
-        if DOCUMENTS_FILE not in {name.partition("/")[0] for name in self.files.entries}:
-            self._write_documents()
-            self._record_files()
+        """Write the tables of topics."""
         if self.info.junk is None:
             with self.report.stage("Looking for topics that do not describe a subject"):
                 self.run.info = replace(self.info, junk=junk_topics(self.run))
@@ -284,46 +255,9 @@ class RunDraft:
             name = TOPICS_FILE if level.reading is None else level_table(n_topics)
             write_atomically(self.folder / name, topics_csv(level).encode("utf-8", "surrogatepass"), flush=False)
 
-    def _write_documents(self) -> None:
-        """Write documents.parquet from the metadata and the topic weights."""
-        import polars as pl
-
-        in_memory = isinstance(self._metadata, list)
-        frames = DocumentTable(self.files, METADATA_FOLDER) if self._metadata is None else self._metadata
-        ids = _FirstIds(frames)
-        writer, written = FrameWriter(self.folder / DOCUMENTS_FILE), []
-        tokens, doc_topic, start = self._tokens(), self.run.doc_topic, 0
-        finer = {n_topics: self.run.level(n_topics).doc_topic for n_topics in self.run.levels[1:]}
-        for frame in frames:
-            rows = slice(start, start + len(frame))
-            if rows.stop > len(tokens):
-                break
-            columns = add_topic_columns(ids.add_to(frame, start), tokens[rows], np.asarray(doc_topic[rows]))
-            main = {n_topics: np.asarray(weights[rows]).argmax(axis=1) for n_topics, weights in finer.items()}
-            written.append(columns.with_columns(pl.Series(f"level_{n}", main[n], dtype=pl.Int32) for n in main))
-            writer.add(written[-1])
-            start = rows.stop
-            if not in_memory:
-                written = []
-        writer.close()
-        if start != len(tokens):
-            raise ModelFileError(f"{self.folder} lacks the metadata of some documents: fit again without resume.")
-        if written:
-            self.know(documents=pl.concat(written))
-
-    def _tokens(self) -> Any:
-        """Return n_d of all documents."""
-        shards = self.run.shards
-        return np.concatenate(
-            [shards.shard(number, shards.dtype, 1).totals for number in range(len(shards.manifest.shards))]
-        )
-
-    def _record_files(self, without: tuple[str, ...] = ()) -> None:
-        """Add the digests of new files to the manifest, and remove the entries of files that no longer exist.
-
-        without : folders that the run will not have.
-        """
-        listed = {name for name in _draft_files(self.folder) if name.partition("/")[0] not in without}
+    def _record_files(self) -> None:
+        """Add the digests of new files to the manifest, and remove the entries of files that no longer exist."""
+        listed = _draft_files(self.folder)
         if (self.folder / _SHARDS_MANIFEST).is_file():
             listed.add(_SHARDS_MANIFEST)
         for name in set(self.files.entries) - listed:
@@ -339,66 +273,28 @@ def _draft_files(folder: Path) -> set[str]:
     return {name for name in names if name.partition("/")[0] not in others}
 
 
-class _FirstIds:
-    """Ids of the first documents of groups of near-duplicates, from the frames of all documents."""
-
-    def __init__(self, frames: Iterable[Any]) -> None:
-        self._ids: dict[int, str] = {}
-        self._wanted = {row for frame in frames for row in with_duplicate_rows(frame)[DUPLICATE_ROW].drop_nulls()}
-
-    def add_to(self, frame: Any, start: int) -> Any:
-        """Return the metadata of a frame, whose first row is `start`, with the column DUPLICATE_OF."""
-        import polars as pl
-
-        frame = with_duplicate_rows(frame)
-        if self._wanted:
-            self._ids |= {row: name for row, name in enumerate(frame["id"], start) if row in self._wanted}
-        rows = frame[DUPLICATE_ROW]
-        if not set(rows.drop_nulls()) <= self._ids.keys():
-            raise ModelFileError(
-                "The metadata marks a near-duplicate of a document that does not come first: fit again without resume."
-            )
-        names = [None if row is None else self._ids[row] for row in rows]
-        after = frame.columns.index(DUPLICATE_ROW)
-        return frame.insert_column(after, pl.Series(DUPLICATE_OF, names, dtype=pl.String))
-
-
 class DocumentRecorder:
-    """Writer of the metadata and the texts of documents while they are counted, which also finds near-duplicates.
+    """Writer of documents while they are counted, which also finds near-duplicates.
 
-    drop : whether to leave out near-duplicates. after : run whose documents come first. Its texts are already linked
-    into the folder.
+    texts : whether the run stores the texts. drop : whether to leave out near-duplicates. after : run whose documents
+    come first; new documents are compared with its texts, if it has them.
     """
 
-    def __init__(
-        self, folder: Path, finder: NearDuplicates, *, texts: bool, drop: bool, keep: bool, after: Run | None
-    ) -> None:
-        self._rows = MetadataWriter(folder, keep=keep)
-        self._texts = TextWriter(folder, append=after is not None) if texts else None
-        self._finder, self._drop = finder, drop
-        self._characters = 0
-        self.texts: list[str] | None = [] if keep else None
-        """The texts of a small corpus, so that they need not be read again; None if there are too many."""
+    def __init__(self, folder: Path, finder: NearDuplicates, *, texts: bool, drop: bool, after: Run | None) -> None:
+        self._finder, self._drop, self._characters = finder, drop, 0
         self.n_read = self.n_duplicates = 0
         """Numbers of documents that were read, and of near-duplicates among them."""
-        if after is not None:
-            self._add_documents(after)
-
-    def _add_documents(self, run: Run) -> None:
-        """Add the metadata of another run. New documents are compared with its texts, if it has them."""
-        stored, start = run.stored_texts, 0
-        firsts = [self._finder.add(text) for text in stored] if stored else None
-        if firsts is None:
-            self._finder.skip(run.n_documents)
+        if after is None:
+            self._writer = DocumentWriter(folder, texts=texts)
+            self._texts = self._writer if texts else DocumentWriter(folder, name=TEXTS)
         else:
-            if len(firsts) != run.n_documents:
-                raise run.damaged("texts of documents are missing")
-        for frame in run.table:
-            rows = slice(start, start + len(frame))
-            if rows.stop > run.n_documents:
-                raise run.damaged("its table has more documents than its shards")
-            self._rows.add_frame(with_duplicate_rows(frame, None if firsts is None else firsts[rows]))
-            start = rows.stop
+            after.files.path(f"{STORE}.blocks")  # checked completely, because all blocks are copied
+            self._writer = self._texts = DocumentWriter(folder, texts=texts, after=after.store)
+            if texts:
+                for text in after.store.texts:
+                    finder.add(text)
+            else:
+                finder.skip(after.n_documents)
 
     def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
         """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
@@ -408,14 +304,10 @@ class DocumentRecorder:
             self.n_duplicates += first is not None
             if first is not None and self._drop:
                 continue
-            self._rows.add(metadata(document), first)
-            if self._texts is not None:
-                self._texts.add(document.text)
+            self._writer.add(document, first)
+            if self._texts is not self._writer:
+                self._texts.add(document)
             self._characters += len(document.text)
-            if self.texts is not None:
-                self.texts.append(document.text)
-                if len(self.texts) > MAX_DOCUMENTS or self._characters > _MAX_KEPT_CHARACTERS:
-                    self.texts = None
             if limit is not None and self._characters > limit:
                 raise TooManyCharacters
             yield document.text
@@ -425,22 +317,16 @@ class DocumentRecorder:
         """Near-duplicates among the documents that were read."""
         return Duplicates("drop" if self._drop else "keep", self.n_duplicates, self.n_read)
 
-    def recorded_texts(self) -> list[Path]:
-        """Write the texts that are still in memory, and return the files of all texts."""
-        assert self._texts is not None
-        self._texts.flush()
-        return self._texts.paths
+    def texts(self) -> Iterable[str]:
+        """Return the texts that were recorded."""
+        return self._texts.written().texts
 
-    def forget(self) -> None:
-        """Drop the metadata and texts in memory, and keep none from now on."""
-        self._rows.kept = self.texts = None
+    def __enter__(self) -> Self:
+        return self
 
-    def close(self) -> list[Any] | None:
-        """Write what is still in memory; return all metadata if it was kept."""
-        self._rows.close()
-        if self._texts is not None:
-            self._texts.flush()
-        return self._rows.kept
+    def __exit__(self, *error: Any) -> None:
+        for writer in {self._writer, self._texts}:
+            writer.__exit__(*error)
 
 
 class TooManyCharacters(Exception):
@@ -523,7 +409,7 @@ def refresh_run(
         draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - rewritten))
         draft.know(model=run.model, vectorizer=run.vectorizer)
         info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
-        draft.finish(info, texts=bool(Texts(run.files)), page=page)
+        draft.finish(info, page=page)
     return draft.run
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_data, screen_reporter
-from polyseme.errors import InputError
+from polyseme.cli.tables import check_table, encode_table
 from polyseme.io.files import write_atomically
 from polyseme.progress import pluralize
-
-FORMATS = ("csv", "parquet", "jsonl")
-TEXT_COLUMNS = ("id", "title", "label", "time", "source", "name")
 
 
 def transform(
@@ -25,7 +20,10 @@ def transform(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="File to write: .csv, .parquet or .jsonl. By default CSV is printed."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write: .csv, .parquet, .jsonl or .xlsx. By default CSV is printed.",
         ),
     ] = None,
     format: options.Format = None,
@@ -56,43 +54,17 @@ def transform(
       polyseme transform letters-run new.csv --text body > topics.csv
     """
     options.check_inputs(inputs)
-    kind = _kind(output, as_json)
+    kind = check_table(output) if output is not None else "jsonl" if as_json else "csv"
 
     from polyseme.text.readers.reader import read
 
     opened = options.open_level(run, level, trust_pattern=trust_pattern)
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
     frame = opened.weigh(*opened.count(reader, screen_reporter(quiet=quiet)))
-    content = _encode(frame, kind)
+    content = encode_table(frame, kind)
     if output is None:
         print_data(content.decode())
         return
     write_atomically(output, content)
     if not quiet:
         Console().print(f"{pluralize(len(frame), 'document')} written to {output}.")
-
-
-def _kind(output: Path | None, as_json: bool) -> str:
-    if output is None:
-        return "jsonl" if as_json else "csv"
-    kind = output.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
-        raise InputError(f"--output: {output} must end with .csv, .parquet or .jsonl.")
-    return kind
-
-
-def _encode(frame: Any, kind: str) -> bytes:
-    import polars as pl
-
-    from polyseme.runs.write import escape_formula
-
-    if kind == "jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.iter_rows(named=True)).encode()
-    content = io.BytesIO()
-    if kind == "parquet":
-        frame.write_parquet(content)
-    else:
-        texts = [*TEXT_COLUMNS, *(name for name in frame.columns if name == "predicted")]
-        escaped = [pl.col(name).map_elements(escape_formula, return_dtype=pl.String) for name in texts]
-        frame.with_columns(escaped).write_csv(content)
-    return content.getvalue()
