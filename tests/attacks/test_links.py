@@ -7,7 +7,7 @@ import pytest
 from cli_runner import run, write_folder
 from polyseme import InputError
 from polyseme.io import files
-from polyseme.runs.folder import STAGES_FILE, check_is_run, check_target, replacing
+from polyseme.runs.store import STAGES_FILE, check_is_run, check_target, replacing
 from run_folders import content, names, write
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links and owners of files")

@@ -14,11 +14,12 @@ import pytest
 from cli_runner import TEXTS, run
 from polyseme import PLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
+from polyseme.io.arrays import read_safetensors
 from polyseme.progress import SilentReporter
 from polyseme.retrieval import SearchIndex
-from polyseme.runs import open_run
-from polyseme.runs.folder import STAGES_FILE, work_folder
+from polyseme.runs import open_run, store
 from polyseme.runs.info import ModelInfo, RunInfo
+from polyseme.runs.store import STAGES_FILE, work_folder
 from polyseme.runs.write import RunDraft
 from run_answers import answer, difference
 
@@ -258,7 +259,7 @@ def test_a_damaged_index_is_built_again(made, answers, tmp_path):
         DAMAGES[damage](path)
         assert is_right(place, "search", answers, path.name)
         assert not path.is_symlink()
-        assert SearchIndex.load(path, identity=open_run(place / "run").digest).supports("plsi-q")
+        assert SearchIndex.load(path, identity=open_run(place / "run").store.digest).supports("plsi-q")
 
 
 # numbers in JSON
@@ -304,14 +305,18 @@ def test_every_changed_value_of_run_json_is_noticed(made, tmp_path):
 
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a fit that was cut after the documents were counted (counted), or after the fit (fitted)."""
+    """Return a folder with a fit that was cut after the documents were counted, after the fit, or before the end."""
     place = tmp_path_factory.mktemp("cut")
     documents(place, TEXTS)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError("cut")
 
-    for name, target, method in (("counted", PLSA, "fit"), ("fitted", RunDraft, "finish")):
+    for name, target, method in (
+        ("counted", PLSA, "fit"),
+        ("fitted", RunDraft, "finish"),
+        ("written", store, "flush_all"),
+    ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(target, method, fail)
             done = run(*FIT, "--no-page", cwd=place)
@@ -348,6 +353,18 @@ def test_damage_to_an_interrupted_fit(cut, tmp_path, name, damage):
             refused.add(file)
     assert "vectorizer.json" in refused
     assert damage in ("missing", "a link") or STAGES_FILE in refused  # without the file, the fit starts again
+
+
+@pytest.mark.parametrize("name", ["fitted", "written"])
+def test_a_damaged_block_that_no_stage_reads_does_not_become_part_of_a_run(cut, tmp_path, name):
+    _, arrays = read_safetensors(cut / name / "documents.index")
+    start, size, _ = arrays["source.blocks"][0].tolist()
+    place = shutil.copytree(cut, tmp_path / "changed")
+    content = bytearray((place / name / "documents.blocks").read_bytes())
+    content[start + size // 2] ^= 1
+    (place / name / "documents.blocks").write_bytes(content)
+    assert resumed(cut, tmp_path, name, None, None)["code"] == 0
+    assert resumed(place, tmp_path, name, None, None)["code"] == 1
 
 
 def test_every_changed_value_of_stages_json_is_noticed(cut, tmp_path):

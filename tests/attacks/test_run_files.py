@@ -29,8 +29,8 @@ from polyseme.io.files import FileManifest, write_atomically
 from polyseme.retrieval import SearchIndex
 from polyseme.runs import documents, open_run
 from polyseme.runs.documents import DocumentWriter
-from polyseme.runs.folder import FORMAT_VERSION, STAGES_FILE, VECTORIZER_FILE, write_sealed
 from polyseme.runs.info import ModelInfo, RunInfo
+from polyseme.runs.store import FORMAT_VERSION, STAGES_FILE, VECTORIZER_FILE, write_sealed
 from polyseme.runs.write import RunDraft
 from polyseme.scale import ParquetFiles, open_shards, write_shards
 from polyseme.solvers.checkpoints import Checkpoint, CheckpointContent, read_checkpoint, write_checkpoint
@@ -586,14 +586,18 @@ def test_an_index_of_documents_that_does_not_fit(place, wrong, says):
     assert f"documents.index is damaged ({says}" in fails(place, "topics", "run").replace("a near-duplicate ", "")
 
 
+def block(lengths: Any, content: bytes = b"") -> bytes:
+    return zlib.compress(np.asarray(lengths, dtype="<i4").tobytes() + content)
+
+
 BLOCKS = {
     "not compressed": b"x" * 50,
     "nothing": zlib.compress(b""),
-    "too few values": zlib.compress(np.arange(1, 20).tobytes()),
-    "values beyond the end": zlib.compress(np.full(30, 100).tobytes()),
-    "values that fall": zlib.compress(np.r_[2, 1, [2] * 28].tobytes() + b"x"),
-    "not text": zlib.compress(np.full(30, 2).tobytes() + b"\xff"),
-    "a bomb": zlib.compress(np.full(30, 2**20 + 1).tobytes() + b"x" * 2**20),
+    "too few values": block(np.zeros(19)),
+    "values beyond the end": block(np.full(30, 100)),
+    "a negative length": block(np.r_[2, -2, [0] * 28], b"xx"),
+    "not text": block(np.r_[1, [0] * 29], b"\xff"),
+    "a bomb": block(np.r_[2**20, [0] * 29], b"x" * 2**20),
 }
 
 

@@ -24,6 +24,7 @@ from polyseme.datasets import TextCorpus, docstrings
 from polyseme.io.files import FileManifest
 from polyseme.runs import Run
 from polyseme.runs.info import ModelInfo, RunInfo
+from polyseme.runs.store import RunStore
 
 SMALL_CORPUS = TextCorpus(
     texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
@@ -185,11 +186,11 @@ def test_topic_rows_summarize_the_model() -> None:
     doc_weights = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
     documents = TrainingDocuments(doc_weights, np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]]), np.zeros(3))
     info = RunInfo(ModelInfo("PLSA", "plsa", 2), 3, 3, automatic_names=("bee, cow, ant", "ant, cow, bee"))
-    run = Run(
-        Path(), info, FileManifest(Path()), model=SimpleNamespace(fitted_=fitted, documents_=documents),
-        counts=sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]]), vocabulary=["ant", "bee", "cow"],
-        names=["one", "two", "three"], labels=["x", "y", "y"],
-    )  # fmt: skip
+    run = Run(RunStore(Path(), info, FileManifest(Path())))
+    run.store.vocabulary = ["ant", "bee", "cow"]
+    run.model = SimpleNamespace(fitted_=fitted, documents_=documents)
+    run.counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
+    run.names, run.labels = ["one", "two", "three"], ["x", "y", "y"]
     rows = console.topic_rows(run, n_words=2, n_documents=2)
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]

@@ -21,7 +21,7 @@ from polyseme.datasets import synthetic_corpus
 from polyseme.progress import SilentReporter, _rate
 from polyseme.runs import fit as fitting
 from polyseme.runs.fit import choose_n_topics
-from polyseme.runs.folder import atomic_folder
+from polyseme.runs.store import atomic_folder
 from polyseme.runs.write import FORMULA_STARTS, escape_formula
 
 

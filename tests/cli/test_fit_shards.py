@@ -18,7 +18,7 @@ from polyseme.runs import documents as storing
 from polyseme.runs import fit as fitting
 from polyseme.runs import open_run
 from polyseme.runs import run as sharded
-from polyseme.runs.run import SHARDS_FOLDER
+from polyseme.runs.store import SHARDS_FOLDER
 from polyseme.scale import open_shards
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
 

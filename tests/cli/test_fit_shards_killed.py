@@ -14,8 +14,7 @@ from cli_runner import run, write_texts
 from polyseme.data import shard_writer as writing
 from polyseme.data.disk import LocalShards, read_manifest
 from polyseme.runs import open_run
-from polyseme.runs.folder import atomic_folder, work_folder
-from polyseme.runs.run import SHARDS_FOLDER
+from polyseme.runs.store import SHARDS_FOLDER, atomic_folder, work_folder
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
 
 

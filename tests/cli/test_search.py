@@ -12,8 +12,8 @@ from cli_runner import FRUIT, METAL, here
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.scores import METHODS
 from polyseme.runs.documents import unique_ids
-from polyseme.runs.folder import read_info, write_sealed
 from polyseme.runs.searching import INDEX_FILE
+from polyseme.runs.store import RunStore
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def test_lsi_is_added_to_a_stored_index(finished: Path) -> None:
     assert BUILDING not in first.stderr
     second = here("search", "run", "plums", "--method", "lsi", "--json")
     assert (second.stdout, second.stderr) == (first.stdout, "")
-    _, _, identity = read_info(finished)
+    identity = RunStore.open(finished).digest
     assert SearchIndex.load(finished / INDEX_FILE, identity=identity).supports("plsi-u")
 
 
@@ -106,8 +106,9 @@ def test_the_index_of_an_older_state_is_built_again(finished: Path) -> None:
     assert here("edit", "run", "--rename", "0=Fruit").exit_code == 0
     assert BUILDING in here("search", "run", "plums").stderr
     assert BUILDING not in here("search", "run", "plums").stderr
-    info, files, _ = read_info(finished)
-    write_sealed(finished / "run.json", replace(info, written="later"), files)
+    store = RunStore.open(finished)
+    store.info = replace(store.info, written="later")
+    store.write()
     assert BUILDING in here("search", "run", "plums").stderr
 
 

@@ -383,7 +383,7 @@ def test_a_run_has_a_page(tmp_path):
     run = polyseme.fit(frame, 3, language="english", min_df=1, max_df=1.0, output=tmp_path / "run")
     model, counts = run.model, run.counts
     selection = Selection(3, "Three do.", (SelectionRow(3, 0.5, 0.1),))
-    run.info = replace(run.info, topic_names={1: "Bread"}, selection=selection, stability=(0.5, 0.25, 1))
+    run.store.info = replace(run.info, topic_names={1: "Bread"}, selection=selection, stability=(0.5, 0.25, 1))
     found = sections(render_page(run))
     assert found["core"]["title"] == "run"
     assert found["core"]["topic_names"] == {str(topic): name for topic, name in enumerate(run.topic_titles)}

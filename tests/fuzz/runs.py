@@ -23,9 +23,10 @@ from fuzz.mutations import mutate, mutate_bytes, mutate_in_place
 from polyseme.cli import console as exit_codes
 from polyseme.data import disk, shard_writer
 from polyseme.errors import ModelFileError, ShardError
-from polyseme.runs import documents, folder, open_run, write
-from polyseme.runs.folder import work_folder
+from polyseme.runs import documents, open_run, write
+from polyseme.runs import store as folder
 from polyseme.runs.models import MODELS
+from polyseme.runs.store import work_folder
 from polyseme.solvers import base as solving
 from polyseme.solvers import checkpoints
 from quick_files import reuse_the_reading_process

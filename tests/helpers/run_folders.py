@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from polyseme.runs.folder import RUN_FILE, atomic_folder
+from polyseme.runs.store import RUN_FILE, atomic_folder
 
 
 def write(path: Path, content: str, **options: bool) -> None:

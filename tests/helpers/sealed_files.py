@@ -15,8 +15,8 @@ from safetensors.numpy import save as to_safetensors
 from polyseme.data.disk import MANIFEST
 from polyseme.io.arrays import digest_of
 from polyseme.io.files import is_regular
-from polyseme.runs.folder import RUN_FILE, STAGES_FILE
-from polyseme.runs.run import MODEL_FILE, SHARDS_FOLDER
+from polyseme.runs.run import MODEL_FILE
+from polyseme.runs.store import RUN_FILE, SHARDS_FOLDER, STAGES_FILE
 from polyseme.solvers.checkpoints import CHECKPOINT_FILE
 
 MODEL_KEY, DIGEST_KEY = "polyseme", "digest"
@@ -50,7 +50,7 @@ def change_json(path: Path, **changes: object) -> None:
 
 
 def write_with_own_digest(path: Path, content: dict[str, Any]) -> None:
-    """Write an object with the digest of its other fields, as `polyseme.runs.folder.write_sealed`, without checks."""
+    """Write an object with the digest of its other fields, as `polyseme.runs.store.write_sealed`, without checks."""
     values = {name: value for name, value in content.items() if name != DIGEST_KEY}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
     path.write_text(json.dumps({**values, DIGEST_KEY: digest}), encoding="utf-8")

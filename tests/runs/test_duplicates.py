@@ -99,8 +99,8 @@ def test_a_sample_has_groups_of_its_own_rows(run: polyseme.Run) -> None:
     kept = np.array(GROUPS)[sample.rows]
     assert [kept[row] for row in sample.groups] == kept.tolist()
     assert all(group <= row for row, group in enumerate(sample.groups))
-    assert sample.info.title.endswith(f"(12 of {run.n_documents} documents)")
-    assert f"({run.n_documents} of" in run.sample(10_000).info.title
+    assert sample.title.endswith(f"(12 of {run.n_documents} documents)")
+    assert f"({run.n_documents} of" in run.sample(10_000).title
 
 
 class TestDrop:

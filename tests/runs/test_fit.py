@@ -15,7 +15,7 @@ from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
 from polyseme import InputError, UnsupportedError
 from polyseme.progress import SilentReporter
 from polyseme.runs import fit as fitting
-from polyseme.runs import folder
+from polyseme.runs import store as folder
 from polyseme.selection import reading_topics
 from polyseme.text import Document, read
 
@@ -333,4 +333,4 @@ def test_a_resumed_fit_has_the_title_of_an_uninterrupted_one(monkeypatch: pytest
     assert replace(resumed.info, written=wanted.info.written, seconds=wanted.info.seconds) == wanted.info
     assert polyseme.open_run(resumed.path).info == resumed.info
     assert "<title>second" in (resumed.path / "explorer.html").read_text(encoding="utf-8")
-    assert resumed.files.path("explorer.html").is_file()
+    assert resumed.store.files.path("explorer.html").is_file()

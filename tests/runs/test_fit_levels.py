@@ -10,8 +10,8 @@ import polyseme
 from cli_runner import tree_texts
 from polyseme import InputError, ModelFileError, open_run
 from polyseme.runs import fit as fitting
-from polyseme.runs.folder import STAGES_FILE, work_folder
 from polyseme.runs.info import as_json
+from polyseme.runs.store import STAGES_FILE, work_folder
 from polyseme.selection import levels
 from sealed_files import change_json, seal
 
@@ -274,7 +274,7 @@ def test_an_interrupt_keeps_the_levels_that_are_complete(tmp_path, monkeypatch):
 
 def test_names_of_parts_do_not_repeat_the_name_of_the_whole(run):
     fine = open_run(run.path).level(4)
-    assert fine.topic_titles == list(fine.info.automatic_names)
+    assert fine.topic_titles == list(fine.level_info.automatic_names)
     assert len(set(fine.topic_titles)) == 4
     for name, parent in zip(fine.topic_titles, fine.parents.topics, strict=True):
         assert not set(name.split(", ")) & set(run.topic_titles[parent].split(", "))

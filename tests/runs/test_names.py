@@ -54,7 +54,7 @@ def test_plots_of_a_run_have_names(run: polyseme.Run) -> None:
     matplotlib.use("Agg")
     from polyseme.plots import plot_map, plot_topics
 
-    run.info = replace(run.info, topic_names={0: "Cost in $"}, hidden_words=("monitor", "budget"))
+    run.store.info = replace(run.info, topic_names={0: "Cost in $"}, hidden_words=("monitor", "budget"))
     figure, ax = plot_topics(run, n_words=3), plot_map(run)
     labels = {label.get_text() for panel in figure.axes for label in panel.get_yticklabels()}
     assert labels == {word for words in run.topic_words(3) for word in words}
@@ -92,7 +92,7 @@ def test_a_name_avoids_the_words_of_the_topic_above_and_other_names(run: polysem
     children = automatic_names(run, unnamed, parents=names)
     for name, child in zip(names, children, strict=True):
         assert not {part.lower() for part in name.split(", ")} & {part.lower() for part in child.split(", ")}
-    run.info = replace(run.info, topic_names={0: names[1].upper()})
+    run.store.info = replace(run.info, topic_names={0: names[1].upper()})
     again = automatic_names(run, unnamed)
     assert again[1] == names[1] + again[1].removeprefix(names[1])
     assert len(again[1].split(", ")) == 4  # a further word

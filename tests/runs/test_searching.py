@@ -235,8 +235,8 @@ def test_a_search_reads_the_blocks_of_its_hits(run: polyseme.Run, tmp_path: Path
     """Damage to another block does not matter; damage to the block of a hit is reported."""
     run = run.save(tmp_path / "run")
     expected = run.search("captain", 1)[0]
-    blocks = run.store.arrays["text.blocks"].tolist()
-    row = run.store.arrays["text.rows"].tolist()
+    blocks = run.store.documents.arrays["text.blocks"].tolist()
+    row = run.store.documents.arrays["text.rows"].tolist()
     hit = next(number for number in range(len(blocks)) if row[number] <= expected.row < row[number + 1])
     content = (run.path / "documents.blocks").read_bytes()
     for number, (start, size, _) in enumerate(blocks):

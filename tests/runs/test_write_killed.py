@@ -19,7 +19,7 @@ from polyseme import InputError
 from polyseme.io import files
 from polyseme.io.files import locked
 from polyseme.runs import open_run
-from polyseme.runs.folder import CHECKPOINT_FOLDER, atomic_folder, check_is_run, work_folder
+from polyseme.runs.store import CHECKPOINT_FOLDER, atomic_folder, check_is_run, work_folder
 
 
 def command(*arguments: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from polyseme.errors import InputError
-from polyseme.runs.folder import check_is_run
+from polyseme.runs.store import check_is_run
 from polyseme.text.readers.inputs import places
 
 if TYPE_CHECKING:

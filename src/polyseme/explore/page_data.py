@@ -348,9 +348,9 @@ def run_page_data(run: Run, *, texts: bool = True) -> PageData:
         titles=list(run.names), labels=run.column("label"), times=times if any(times) else None,
         texts=run.texts if texts else None, typical=run.typical, groups=run.groups,
         junk={topic: mark.reason for topic, mark in run.junk.items()},
-        title=info.title or "Topics",
+        title=run.title or "Topics",
     )  # fmt: skip
-    K, chosen = data.fitted.n_topics, info.selection
+    K, chosen = data.fitted.n_topics, info.selection if run.reading is None else None
     rows = () if chosen is None else chosen.rows
     facts = {"seed": info.model.random_state, "language": info.language, "interrupted": info.interrupted or None}
     return replace(

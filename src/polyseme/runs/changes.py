@@ -24,7 +24,6 @@ from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import STORE
 from polyseme.runs.fit import fit_with_progress, write_levels
-from polyseme.runs.folder import PAGE_FILE, RUN_FILE, VECTORIZER_FILE, run_lock, write_sealed
 from polyseme.runs.info import Edit, LevelInfo, Mark, RunInfo, Update
 from polyseme.runs.models import fits_shards
 from polyseme.runs.names import (
@@ -38,16 +37,16 @@ from polyseme.runs.names import (
 )
 from polyseme.runs.run import (
     LEVELS_FOLDER,
-    SHARDS_FOLDER,
+    MODEL_FILE,
     Run,
     columns_of,
-    for_people,
     open_run,
     reader_notes,
     reading_progress,
     take_counts,
 )
 from polyseme.runs.searching import INDEX_FILE, store_index
+from polyseme.runs.store import PAGE_FILE, SHARDS_FOLDER, VECTORIZER_FILE, output_only_files, run_lock
 from polyseme.runs.write import (
     DOCUMENTS_SHOWN,
     RunDraft,
@@ -141,7 +140,7 @@ def _new_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> dict[str, Any]
     if run.info.levels is None:
         return {}
     corpus = take_counts(shards) if run.fits_in_memory else shards
-    draft.know(shards=shards)
+    draft.run.store.shards = shards
     return {"levels": write_levels(draft, corpus, run.info.model.random_state)}
 
 
@@ -170,7 +169,7 @@ class _NewDocuments:
 
     def of(self, run: Run, update: ProgressUpdate) -> Iterator[Document]:
         # Hashes, because the sources and ids of millions of documents take much more memory.
-        known = set(map(hash, zip(run.store.column("source"), run.store.column("id"), strict=True)))
+        known = set(map(hash, zip(run.column("source"), run.column("id"), strict=True)))
         for document in reading_progress(self.reader, update):
             self.n_read += 1
             if hash((document.source, document.id)) not in known:
@@ -199,10 +198,10 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
     """
     drop = run.info.duplicates.mode == "drop"
     draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER)
-    draft.know(vectorizer=run.vectorizer)
+    draft.run.store.vectorizer = run.vectorizer
     with (
         draft.report.stage("Reading and counting", unit="MB", size=1e6) as update,
-        draft.recorder(texts=run.store.has_texts, drop=drop, after=run) as recorder,
+        draft.recorder(texts=run.store.documents.has_texts, drop=drop, after=run) as recorder,
     ):
         new = recorder.record(documents.of(run, update))
         shards = append_to_shards(new, draft.folder / SHARDS_FOLDER, _RunCounter(run))
@@ -268,7 +267,7 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
     if refit:
         run.model.check_refits()
     draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
-    draft.know(vectorizer=run.vectorizer)
+    draft.run.store.vectorizer = run.vectorizer
     interrupted = False
     names = _names_after(run, edits, origin, hidden)
     if changes_topics or refit:
@@ -281,8 +280,9 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
         draft.save_model(model)
         info = changed_info(run, shards, **names, **_new_levels(run, draft, shards))
     else:
-        draft.link(run, SHARDS_FOLDER, LEVELS_FOLDER, *run.model_files)
-        draft.know(model=run.model)
+        beside = (name for name in run.store.files.entries if name.endswith(".npy"))
+        draft.link(run, SHARDS_FOLDER, LEVELS_FOLDER, MODEL_FILE, *beside)
+        draft.run.model = run.model
         info = replace(run.info, **names, levels=_levels_after(run, hidden))
     info = replace(
         info,
@@ -313,8 +313,9 @@ def _rename_finer(level: Run, draft: RunDraft, edit: Edit) -> None:
     levels = dict(run.info.levels or {})
     names = edit.names(edit.origin(n_topics), level.topic_names)
     levels[n_topics] = replace(levels[n_topics], topic_names=names)
-    draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - set(for_people(run.files))))
-    draft.know(model=run.model, vectorizer=run.vectorizer)
+    files = run.store.files
+    draft.link(run, *({name.partition("/")[0] for name in files.entries} - set(output_only_files(files))))
+    draft.run.model, draft.run.store.vectorizer = run.model, run.vectorizer
     info = replace(run.info, levels=levels, edits=(*run.info.edits, edit))
     draft.finish(info, page=page_of(run))
 
@@ -399,7 +400,7 @@ def name_run(
     """
     problems: list[str] = []
     with run_lock(path) as target:
-        run = open_run(target, trust_pattern=trust_pattern if like is None else like.trust_pattern)
+        run = open_run(target, trust_pattern=trust_pattern if like is None else like.store.trust_pattern)
         named = run if level is None else run.level(level)
         check_namer(namer, named.fitted.n_topics)
         names = _StoredNames(run, named)
@@ -457,11 +458,10 @@ class _StoredNames:
         """Add names; an empty name removes the name of the topic."""
         run, named = self._run, self._named
         given = {topic: name for topic, name in {**named.topic_names, **names}.items() if name}
-        named.info = replace(named.info, topic_names=given)
         self._entry = replace(self._entry, rename={**self._entry.rename, **names})
-        run.info = replace(run.info, edits=(*self._before, self._entry))
+        changes: dict[str, Any] = {"topic_names": given}
         if named is not run:
-            levels, n_topics = dict(run.info.levels or {}), named.fitted.n_topics
-            levels[n_topics] = replace(levels[n_topics], topic_names=given)
-            run.info = replace(run.info, levels=levels)
-        write_sealed(run.path / RUN_FILE, run.info, run.files)
+            n_topics, levels = named.fitted.n_topics, run.info.levels or {}
+            changes = {"levels": {**levels, n_topics: replace(levels[n_topics], topic_names=given)}}
+        run.store.info = replace(run.info, edits=(*self._before, self._entry), **changes)
+        run.store.write()

@@ -33,7 +33,7 @@ from polyseme.io.arrays import read_safetensors, safetensors_parts
 from polyseme.io.files import TEXT as STRING
 from polyseme.io.files import FileManifest, list_of, parse_json, write_atomically
 from polyseme.kernels import Array
-from polyseme.runs.folder import damage_error
+from polyseme.runs.store import damage_error
 from polyseme.text.readers.inputs import LABEL_SEPARATOR, Days, Document, days_of
 
 STORE, TEXTS = "documents", "texts"
@@ -46,8 +46,8 @@ _ALWAYS = ("id", "title", "time", "source")
 """Columns that every store of documents has."""
 BLOCK = 1 << 16
 """Bytes of the values of a block, before compression."""
-_LEVEL = 6
-"""Level of compression: runs are as large as with zstd in Parquet, and texts are compressed faster than counted."""
+_LEVEL = 5
+"""Level of compression. Higher levels take more time for less than one percent of the size."""
 _MAX_BLOCK, _MAX_RATIO = 1 << 28, 200
 """Bytes of a block after decompression: this number, or a multiple of its size in the file."""
 _LABELS_SHOWN = 8
@@ -105,7 +105,7 @@ class Column(Sequence[Any]):
         self._store, self._name = store, name
         self._rows: list[int] = store.arrays[f"{name}.rows"].tolist()
         self._blocks: list[list[int]] = store.arrays[f"{name}.blocks"].tolist()
-        self._last: tuple[int, list[int], bytes] = (-1, [], b"")
+        self._last: tuple[int, tuple[list[int], list[int], bytes]] = (-1, ([], [], b""))
 
     def __len__(self) -> int:
         return self._rows[-1]
@@ -121,43 +121,42 @@ class Column(Sequence[Any]):
             raise IndexError(row)
         number = bisect_right(self._rows, row) - 1
         if self._last[0] != number:
-            self._last = (number, *self._read(number))
-        _, ends, content = self._last
-        return self._value(ends, content, row - self._rows[number])
+            self._last = (number, self._read(number))
+        return self._value(*self._last[1], row - self._rows[number])
 
     def __iter__(self) -> Iterator[Any]:
         for number in range(len(self._blocks)):
-            ends, content = self._read(number)
-            yield from (self._value(ends, content, place) for place in range(len(ends) - 1))
+            block = self._read(number)
+            yield from (self._value(*block, place) for place in range(len(block[0])))
 
     def take(self, rows: Any) -> list[Any]:
         """Return the values of some documents."""
         return [self[row] for row in np.asarray(rows).tolist()]
 
-    def _value(self, ends: list[int], content: bytes, place: int) -> str | None:
-        """Return a value of a block. The end of a missing value is negative."""
-        start, end = abs(ends[place]), ends[place + 1]
+    def _value(self, lengths: list[int], starts: list[int], content: bytes, place: int) -> str | None:
+        """Return a value of a block."""
+        start, length = starts[place], lengths[place]
         try:
-            return None if end < 0 else content[start - 1 : end - 1].decode("utf-8", "surrogatepass")
+            return None if length < 0 else content[start : start + length].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise self._store.damage(f"{self._name} has bytes that are not text") from None
 
-    def _read(self, number: int) -> tuple[list[int], bytes]:
-        """Return the ends of the values of a block, counted from 1, and their bytes."""
+    def _read(self, number: int) -> tuple[list[int], list[int], bytes]:
+        """Return the lengths of the values of a block, -1 for a missing value, their first bytes, and all bytes."""
         start, size, checksum = self._blocks[number]
         packed = self._store.blocks[start : start + size].tobytes()
         if len(packed) != size or zlib.crc32(packed) != checksum:
             raise self._store.damage("some of its bytes have changed")
-        n_rows, most = self._rows[number + 1] - self._rows[number], max(_MAX_BLOCK, _MAX_RATIO * size)
+        head, most = 4 * (self._rows[number + 1] - self._rows[number]), max(_MAX_BLOCK, _MAX_RATIO * size)
         try:
             content = zlib.decompressobj().decompress(packed, most)
         except zlib.error:
             content = b""
-        ends = np.frombuffer(content[: 8 * n_rows].ljust(8 * n_rows, b"\0"), dtype="<i8")
-        places = np.abs(ends)
-        if (np.diff(places, prepend=1) < 0).any() or places[-1] != len(content) - 8 * n_rows + 1:
+        lengths = np.frombuffer(content[:head].ljust(head, b"\0"), dtype="<i4")
+        ends = np.cumsum(np.maximum(lengths, 0), dtype=np.int64)
+        if (lengths < -1).any() or head + ends[-1] != len(content):
             raise self._store.damage(f"a block of {self._name} cannot be read")
-        return [1, *ends.tolist()], content[8 * n_rows :]
+        return lengths.tolist(), [0, *ends.tolist()], content[head:]
 
 
 class _Excerpts(Sequence[Any]):
@@ -264,7 +263,7 @@ class DocumentStore:
     def groups(self) -> Array:
         """For each document, the row of the first document in its group of near-duplicates."""
         firsts = self.arrays["firsts"]
-        return firsts if len(firsts) else np.arange(len(self))
+        return firsts.astype(np.int64) if len(firsts) else np.arange(len(self))
 
     def with_labels(self, labels: Sequence[str]) -> Array:
         """Return a mask of the documents that have one of some labels."""
@@ -343,15 +342,14 @@ class _ColumnWriter:
         """Add a value, and return whether there are enough for a block."""
         content = None if value is None else value.encode("utf-8", "surrogatepass")
         self._values.append(content)
-        self._size += 8 + len(content or b"")
+        self._size += 4 + len(content or b"")
         return self._size >= BLOCK
 
     def write(self, file: Any) -> None:
         """Write the values as a block."""
         if self._values:
-            lengths = np.array([len(value or b"") for value in self._values])
-            ends = (1 + np.cumsum(lengths)) * np.array([-1 if value is None else 1 for value in self._values])
-            content = zlib.compress(ends.astype("<i8").tobytes() + b"".join(filter(None, self._values)), _LEVEL)
+            lengths = np.array([-1 if value is None else len(value) for value in self._values], dtype="<i4")
+            content = zlib.compress(lengths.tobytes() + b"".join(filter(None, self._values)), _LEVEL)
             self.blocks.append([file.tell(), len(content), zlib.crc32(content)])
             self.rows.append(self.rows[-1] + len(self._values))
             file.write(content)
@@ -395,7 +393,7 @@ class DocumentWriter:
         for column in self._columns.values():
             column.write(self._file)
         self._file.flush()
-        firsts = np.array(self._firsts, dtype=np.int64)
+        firsts = np.array(self._firsts, dtype=np.int32)
         arrays: dict[str, Array] = {
             "labels": np.array(self._labels, dtype=np.int32),
             "days": np.array(self._days, dtype=np.int32),

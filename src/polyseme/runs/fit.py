@@ -26,12 +26,10 @@ from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
 from polyseme.progress import Reporter, pluralize
-from polyseme.runs.folder import CHECKPOINT_FOLDER, VECTORIZER_FILE
 from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
 from polyseme.runs.names import Namer, check_namer
 from polyseme.runs.run import (
-    SHARDS_FOLDER,
     Run,
     reader_notes,
     reading_progress,
@@ -39,6 +37,7 @@ from polyseme.runs.run import (
     sample_rows,
     take_counts,
 )
+from polyseme.runs.store import CHECKPOINT_FOLDER, SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection.levels import make_levels
 from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics, reading_topics
@@ -361,8 +360,8 @@ def fit_run(
     with new_run(output, info, stored, report, overwrite=overwrite, resume=resume) as draft:
         draft.stage("read", lambda: _read(draft, open_reader(), settings))
         draft.stage("counted", lambda: _count(draft))
-        if draft.info.in_memory and "counts" not in vars(draft.run):
-            draft.know(counts=take_counts(draft.run.shards))  # counted by an interrupted call
+        if draft.info.in_memory and "counts" not in vars(draft.run):  # counted by an interrupted call
+            draft.run.counts = take_counts(draft.run.shards)
         draft.stage("chosen", lambda: _choose(draft, settings))
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
         draft.stage("fitted", lambda: _fit(draft, settings, place))
@@ -399,7 +398,7 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
     if duplicates.found:
         draft.report.note(duplicates.note)
     write_atomically(draft.folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
-    draft.know(vectorizer=vectorizer)
+    draft.run.store.vectorizer = vectorizer
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
         draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")
     stored = settings.to_json()
@@ -459,7 +458,7 @@ def _learn(
     if not shards:
         limit = MAX_CHARACTERS if shards is None else None
         try:
-            draft.know(counts=vectorizer.fit_transform(recorder.record(documents, limit)))
+            draft.run.counts = vectorizer.fit_transform(recorder.record(documents, limit))
         except TooManyCharacters:
             draft.report.note(
                 f"The texts have more than {MAX_CHARACTERS:,} characters: they are counted and fitted from shards on "
@@ -479,7 +478,7 @@ def _count(draft: RunDraft) -> RunInfo:
             write_shards([run.counts], folder, vocabulary=run.vocabulary)
         else:
             with draft.report.stage("Writing shards", unit="documents") as update:
-                texts = _with_progress(draft.run.stored_texts, draft.info.documents, update)
+                texts = _with_progress(draft.run.store.texts, draft.info.documents, update)
                 write_shards(texts, folder, vectorizer=run.vectorizer)
     manifest = DiskCorpus(folder).manifest
     return replace(draft.info, tokens=int(manifest.tokens), shards=len(manifest.shards))

@@ -82,7 +82,7 @@ def automatic_names(
     known : names to keep, "" for a topic that needs a name; None: those in run.json. parents : name of the topic above
     each topic; the new name avoids its words if the topic has other words.
     """
-    names = list(run.info.automatic_names if known is None else known) or [""] * run.fitted.n_topics
+    names = list(run.level_info.automatic_names if known is None else known) or [""] * run.fitted.n_topics
     if not all(names):
         taken = {name.casefold() for name in [*names, *run.topic_names.values()] if name}
         maker = _NameMaker(run)
@@ -101,7 +101,7 @@ def level_names(run: Run) -> tuple[str, ...]:
     """
     assert run.parents is not None
     parents, parts, titles = run.parents.topics.tolist(), np.bincount(run.parents.topics), parent_titles(run)
-    known = run.info.automatic_names or [
+    known = run.level_info.automatic_names or [
         title if parts[parent] == 1 else "" for parent, title in zip(parents, titles, strict=True)
     ]
     return automatic_names(run, known, parents=titles)
@@ -274,7 +274,7 @@ def excerpts_of_topics(run: Run, n_documents: int) -> list[list[str]]:
     """Return the beginnings of the most typical documents of each topic."""
     typical = [rows[:n_documents] for rows in run.typical.documents]
     rows = sorted({row for topic_rows in typical for row in topic_rows})
-    texts = run.store.column("excerpt").take(rows if run.rows is None else run.rows[rows])
+    texts = run.store.documents.column("excerpt").take(rows if run.rows is None else run.rows[rows])
     excerpt = dict(zip(rows, texts, strict=True))
     return [[excerpt[row] or "" for row in topic_rows] for topic_rows in typical]
 

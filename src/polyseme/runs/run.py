@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -23,28 +23,25 @@ from polyseme.core.dirichlet import with_posterior
 from polyseme.core.fitted import FittedTopics
 from polyseme.core.shard import row_batches, without_words
 from polyseme.data.disk import DiskCorpus
-from polyseme.errors import InputError, ModelFileError
+from polyseme.errors import InputError
 from polyseme.estimators.base import FittedDecomposition, load
-from polyseme.io.files import FileManifest, read_json
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
 from polyseme.progress import Reporter, SilentReporter, TerminalReporter
-from polyseme.runs.documents import COLUMNS, TEXTS, DocumentStore, Labels, metadata, unique_ids
-from polyseme.runs.folder import PAGE_FILE, VECTORIZER_FILE, check_is_run, damage_error, read_info
-from polyseme.runs.info import Edit, Mark, RunInfo
+from polyseme.runs.documents import COLUMNS, Labels, metadata, unique_ids
+from polyseme.runs.info import Edit, LevelInfo, Mark, RunInfo
 from polyseme.runs.junk import SAMPLE, WORDS_REMOVED, TokenSample, junk_notes
 from polyseme.runs.names import MAX_DOCUMENTS, Namer, RunPhrases, naming_prompt
+from polyseme.runs.store import RunStore, output_only_files
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.inputs import REMARKS
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import effective_threads
 
-MODEL_FILE, SHARDS_FOLDER, TOPICS_FILE = "model.safetensors", "shards", "topics.csv"
+MODEL_FILE = "model.safetensors"
 LEVELS_FOLDER = "levels"
 """Folder with the models of finer levels, each in a subfolder named after its number of topics."""
-FILES_FOR_PEOPLE = (PAGE_FILE, TOPICS_FILE)
-"""Files that polyseme writes but never reads, like the tables of finer levels: a run is complete without them."""
 MAX_NUMBERS_IN_MEMORY = 1 << 27
 """Largest number of non-zero counts and topic weights that are loaded into memory at once."""
 SAMPLE_SIZE = 10_000
@@ -60,48 +57,35 @@ _TEXT_COLUMNS = COLUMNS[:-1]
 """Text columns of the table that `transform` returns; columns of numbers follow."""
 
 
+class _shared(cached_property[Any]):
+    """Property that is the same at every level: it is computed once, at the reading level."""
+
+    def __get__(self, run: Any, owner: Any = None) -> Any:
+        if run is not None and run.reading is not None:
+            return getattr(run.reading, self.attrname)  # type: ignore[arg-type]
+        return super().__get__(run, owner)
+
+
 class Run:
     """Topics and documents in a folder: the result of `polyseme.fit` and of `polyseme.open_run`.
 
     Parameters
     ----------
-    path : Path
-        Folder of the run. A run that was fitted without an output has a temporary folder, which is removed with the
+    store : RunStore
+        The open folder. A run that was fitted without an output has a temporary folder, which is removed with the
         object; `save` writes it to another folder.
-    info : RunInfo
-        Content of run.json: settings, versions, seed, timings, names of topics, edits.
-    files : FileManifest
-        Sizes and digests of the files.
-    trust_pattern : bool, default=False
-        Whether the token pattern of the vectorizer may be any regular expression.
     rows : array of int or None, default=None
         The documents of a sample, in increasing order. None: all documents.
-    owner : object, default=None
-        Object that owns the temporary folder of the run: the folder is removed with this object.
+    level : int or None, default=None
+        Number of topics of a finer level. None: the reading level, the level of the fit.
     reading : Run or None, default=None
-        The run at the reading level, the level of the fit, if this object has the topics of a finer level.
-    digest : str, default=""
-        Digest of run.json, which identifies the state of the run.
-    **known : object
-        Values of cached properties that are already in memory.
+        The run at the reading level, if this object has the topics of a finer level.
     """
 
     def __init__(
-        self,
-        path: Path,
-        info: RunInfo,
-        files: FileManifest,
-        *,
-        trust_pattern: bool = False,
-        rows: Array | None = None,
-        owner: Any = None,
-        reading: Run | None = None,
-        digest: str = "",
-        **known: Any,
+        self, store: RunStore, *, rows: Array | None = None, level: int | None = None, reading: Run | None = None
     ) -> None:
-        self.path, self.info, self.files, self.digest = path, info, files, digest
-        self.trust_pattern, self.rows, self.owner, self.reading = trust_pattern, rows, owner, reading
-        vars(self).update(known)
+        self.store, self.rows, self.reading, self._level = store, rows, reading, level
 
     def __repr__(self) -> str:
         return f"{self._heading()}\n{self.topics()}"
@@ -117,19 +101,21 @@ class Run:
     @cached_property
     def model(self) -> Any:
         """Fitted estimator. Arrays with a row per document may be memory-mapped."""
-        folder = "" if self.reading is None else level_folder(self.info.model.n_topics)
-        model = load(self.files.path(f"{folder}{MODEL_FILE}"))
-        self._require(
+        folder = "" if self._level is None else level_folder(self._level)
+        model = load(self.store.files.path(f"{folder}{MODEL_FILE}"))
+        self.store.require(
             isinstance(model, FittedDecomposition),
             f"its model is of the class {type(model).__name__}, which has no topics",
         )
-        self._require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
+        self.store.require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
         n_topics, n_words = model.fitted_.topic_word.shape
-        self._require(n_topics == self.info.model.n_topics, "its model has a different number of topics")
-        self._require(n_words == len(self.vocabulary), "its model has a different number of words")
-        self._require(model.documents_ is not None, "its model has no training documents")
+        self.store.require(
+            n_topics == (self._level or self.info.model.n_topics), "its model has a different number of topics"
+        )
+        self.store.require(n_words == len(self.vocabulary), "its model has a different number of words")
+        self.store.require(model.documents_ is not None, "its model has no training documents")
         n_documents = len(model.documents_.doc_topic)
-        self._require(n_documents == self.shards.shape[0], "its model has a different number of documents")
+        self.store.require(n_documents == self.shards.shape[0], "its model has a different number of documents")
         return model if self.rows is None else _of_documents(model, self.rows)
 
     @property
@@ -142,42 +128,37 @@ class Run:
         """P(z|d) of the documents."""
         return self.model.documents_.doc_topic
 
-    @cached_property
-    def vectorizer(self) -> Vectorizer:
-        """Vectorizer that counted the documents."""
-        path = self.files.path(VECTORIZER_FILE)
-        try:
-            return Vectorizer.from_dict(read_json(path), trust_pattern=self.trust_pattern)
-        except (OSError, ValueError) as error:
-            raise damage_error(path, error) from None
-        except ModelFileError as error:
-            raise ModelFileError(f"{path}: {error}") from None
-
-    @cached_property
-    def vocabulary(self) -> Sequence[str]:
-        """The word of each column."""
-        return [str(word) for word in self.vectorizer.get_feature_names_out()]
-
-    @cached_property
-    def shards(self) -> DiskCorpus:
-        """Counts of all documents on disk."""
-        self.files.path(f"{SHARDS_FOLDER}/manifest.json")
-        shards = DiskCorpus(self.path / SHARDS_FOLDER)
-        self._require(shards.shape[1] == len(self.vocabulary), "its shards have a different number of words")
-        self._require(shards.shape[0] == self.info.documents, "its shards have a different number of documents")
-        return shards
+    @property
+    def path(self) -> Path:
+        """Folder of the run."""
+        return self.store.path
 
     @property
-    def shard_files(self) -> list[str]:
-        """Names of the files with counts, as the manifest of the shards lists them."""
-        return [f"{SHARDS_FOLDER}/{entry.name}" for entry in self.shards.manifest.files]
+    def info(self) -> RunInfo:
+        """Settings, versions, seed, timings, names of topics, edits: the content of run.json."""
+        return self.store.info
+
+    @property
+    def vectorizer(self) -> Vectorizer:
+        """Vectorizer that counted the documents."""
+        return self.store.vectorizer
+
+    @property
+    def vocabulary(self) -> Sequence[str]:
+        """The word of each column."""
+        return self.store.vocabulary
+
+    @property
+    def shards(self) -> DiskCorpus:
+        """Counts of all documents on disk."""
+        return self.store.shards
 
     @property
     def n_documents(self) -> int:
         """Number of documents."""
         return self.shards.shape[0] if self.rows is None else len(self.rows)
 
-    @cached_property
+    @_shared
     def counts(self) -> Any:
         """Counts that the model was fitted to (documents x words, CSR)."""
         self._check_fits_in_memory()
@@ -191,14 +172,7 @@ class Run:
         iterator of sparse array
             The counts of each part, CSR.
         """
-        return iter([self.counts] if "counts" in vars(self) or self.rows is not None else self.shards)
-
-    @cached_property
-    def store(self) -> DocumentStore:
-        """Documents on disk."""
-        store = DocumentStore.open(self.files)
-        self._require(len(store) == self.info.documents, f"it has {len(store):,} of {self.info.documents:,} documents")
-        return store
+        return iter([self.counts] if "counts" in vars(self.reading or self) or self.rows is not None else self.shards)
 
     @cached_property
     def documents(self) -> Any:
@@ -234,52 +208,45 @@ class Run:
         list
             One value for each document.
         """
-        values = self.store.column(name)
+        values = self.store.documents.column(name)
         return list(values) if self.rows is None else values.take(self.rows)
 
-    @cached_property
+    @_shared
     def ids(self) -> list[str]:
         """Id of each document; if ids repeat, each id follows the name of its file."""
         return unique_ids(self.column("id"), self.column("source"))
 
-    @cached_property
+    @_shared
     def names(self) -> Sequence[str]:
         """Name of each document: its title, or its id if it has no title."""
-        names = self.store.names
+        names = self.store.documents.names
         return names if self.rows is None else [names[row] for row in self.rows.tolist()]
 
-    @cached_property
+    @_shared
     def labels(self) -> list[str]:
         """Label of each document; "" if it has none."""
         return [label or "" for label in self.column("label")]
 
-    @cached_property
+    @_shared
     def label_numbers(self) -> Labels:
         """Labels as numbers. A large run has only its MAX_LABELS most frequent labels."""
         if "labels" in vars(self):
             return Labels.of(self.labels, np.arange(len(self.labels)))
-        labels = self.store.labels(None if self.fits_in_memory else MAX_LABELS)
+        labels = self.store.documents.labels(None if self.fits_in_memory else MAX_LABELS)
         return labels if self.rows is None else Labels.of(labels.names, labels.numbers[self.rows])
 
-    @cached_property
+    @_shared
     def groups(self) -> Array:
         """For each document, the row of the first document in its group of near-duplicates."""
         if self.rows is None:
-            return self.store.groups if self.info.duplicates.found else np.arange(len(self.doc_topic))
-        _, first, numbers = np.unique(self.store.groups[self.rows], return_index=True, return_inverse=True)
+            return self.store.documents.groups if self.info.duplicates.found else np.arange(len(self.doc_topic))
+        _, first, numbers = np.unique(self.store.documents.groups[self.rows], return_index=True, return_inverse=True)
         return np.asarray(first[numbers.ravel()])
 
-    @property
-    def stored_texts(self) -> Any:
-        """Full texts of all documents on disk, one in memory at a time; None if the run does not store texts."""
-        if f"{TEXTS}.index" in self.files.entries:  # of an unfinished run that will not store texts
-            return DocumentStore.open(self.files, TEXTS).texts
-        return self.store.texts if self.store.has_texts else None
-
-    @cached_property
+    @_shared
     def texts(self) -> list[str] | None:
         """Full texts, or None if the run does not store texts."""
-        stored = self.stored_texts
+        stored = self.store.texts
         if stored is None:
             return None
         self._check_fits_in_memory()
@@ -298,28 +265,34 @@ class Run:
         tuple of array of int and iterator of str
             Rows in increasing order, and texts.
         """
-        stored = self.stored_texts
+        stored = self.store.texts
         rows = sample_rows(0 if stored is None else self.n_documents, size, 0)
         places = rows if self.rows is None else self.rows[rows]
         return rows, (stored[row] for row in places.tolist())
 
     @property
-    def model_files(self) -> list[str]:
-        """Names of the files with the model and the arrays of its documents, without those of finer levels."""
-        names = [name for name in self.files.entries if "/" not in name]
-        return [name for name in names if name == MODEL_FILE or name.endswith(".npy")]
+    def level_info(self) -> RunInfo | LevelInfo:
+        """Facts about this level."""
+        return self.info if self._level is None else (self.info.levels or {})[self._level]
+
+    @property
+    def title(self) -> str | None:
+        """Title of the explorer page."""
+        if self.rows is None:
+            return self.info.title
+        return f"{self.info.title or self.path.name} ({len(self.rows):,} of {self.info.documents:,} documents)"
 
     @property
     def topic_names(self) -> dict[int, str]:
         """Names that users have given to topics."""
-        return self.info.topic_names
+        return self.level_info.topic_names
 
     @property
     def topic_titles(self) -> list[str]:
         """Name of each topic: the given one, or the one made of phrases and words of the documents."""
-        return [self.topic_names.get(topic) or name for topic, name in enumerate(self.info.automatic_names)]
+        return [self.topic_names.get(topic) or name for topic, name in enumerate(self.level_info.automatic_names)]
 
-    @cached_property
+    @_shared
     def phrases(self) -> RunPhrases:
         """Phrases of the texts, from which the names of topics are made; none without texts.
 
@@ -327,7 +300,7 @@ class Run:
         """
         return RunPhrases.of(self.vectorizer, *self.sampled_texts(MAX_DOCUMENTS))
 
-    @cached_property
+    @_shared
     def token_sample(self) -> TokenSample:
         """Words of a sample of documents, in the order of the texts; none without texts."""
         return TokenSample.of(self.vectorizer, *self.sampled_texts(SAMPLE))
@@ -335,7 +308,7 @@ class Run:
     @property
     def junk(self) -> dict[int, Mark]:
         """Topics that do not describe a subject, such as mail headers and boilerplate, with the reason; listed last."""
-        return self.info.junk or {}
+        return (self.info.junk or {}) if self._level is None else {}
 
     @cached_property
     def word_amounts(self) -> WordAmounts:
@@ -360,8 +333,7 @@ class Run:
     @property
     def levels(self) -> list[int]:
         """Numbers of topics of all levels: the reading level first, then the finer ones."""
-        info = (self.reading or self).info
-        return [info.model.n_topics, *sorted(info.levels or ())]
+        return [self.info.model.n_topics, *sorted(self.info.levels or ())]
 
     def level(self, n_topics: int) -> Run:
         """Return the run with the topics of one of its levels; documents and counts are the same.
@@ -387,26 +359,16 @@ class Run:
             raise InputError(f"level= must be one of the levels of the run, {listed}, got {n_topics!r}.")
         if n_topics == levels[0]:
             return run
-        level = (run.info.levels or {})[n_topics]
-        info = replace(
-            run.info, model=replace(run.info.model, n_topics=n_topics), topic_names=level.topic_names,
-            automatic_names=level.automatic_names, levels=None, junk=None, selection=None, stability=(), iterations=0,
-            converged=False, interrupted=False,
-        )  # fmt: skip
-        known = {name: value for name, value in vars(run).items() if name in _OF_THE_DOCUMENTS}
-        return Run(
-            run.path, info, run.files, trust_pattern=run.trust_pattern, rows=run.rows, owner=run.owner, reading=run,
-            **known,
-        )  # fmt: skip
+        return Run(self.store, rows=self.rows, level=n_topics, reading=run)
 
     @cached_property
     def parents(self) -> TopicParents | None:
         """The topic of the level above to which each topic belongs; None at the reading level."""
-        if self.reading is None:
+        stored = self.level_info
+        if not isinstance(stored, LevelInfo):
             return None
-        stored = (self.reading.info.levels or {})[self.info.model.n_topics]
         topics, shares = np.array(stored.parents, dtype=np.intp), np.array(stored.nesting, dtype=np.float64)
-        return TopicParents(self.levels[self.levels.index(self.info.model.n_topics) - 1], topics, shares)
+        return TopicParents(self.levels[self.levels.index(len(topics)) - 1], topics, shares)
 
     def finer_topics(self, n_words: int = 10) -> list[list[FinerTopic]]:
         """Return the topics of the next finer level that belong to each topic, with their own finer topics.
@@ -598,7 +560,7 @@ class Run:
         return search_run(
             self.path, query, k, method=method, like=like, label=label, topic=topic, since=since, until=until,
             exclude=exclude, level=None if self.reading is None else self.fitted.n_topics, report=SilentReporter(),
-            trust_pattern=self.trust_pattern,
+            trust_pattern=self.store.trust_pattern,
         )  # fmt: skip
 
     def evaluate(
@@ -891,38 +853,14 @@ class Run:
             The same topics with fewer documents, in memory.
         """
         if self.reading is not None:
-            return self.reading.sample(size, seed).level(self.info.model.n_topics)
+            return self.reading.sample(size, seed).level(self.fitted.n_topics)
         rows = sample_rows(self.n_documents, size, seed)
-        title = f"{self.info.title or self.path.name} ({len(rows):,} of {self.n_documents:,} documents)"
-        rows = rows if self.rows is None else self.rows[rows]
-        info = replace(self.info, title=title)
-        return Run(self.path, info, self.files, trust_pattern=self.trust_pattern, rows=rows, owner=self.owner)
-
-    def moved_to(self, path: Path, owner: Any = None) -> Run:
-        """Return this run after its folder was moved.
-
-        Parameters
-        ----------
-        path : Path
-            The new folder.
-        owner : object, default=None
-            Object that owns the temporary folder.
-
-        Returns
-        -------
-        Run
-            The same content in the new folder.
-        """
-        if self.reading is not None:
-            return self.reading.moved_to(path, owner).level(self.info.model.n_topics)
-        known = {name: value for name, value in vars(self).items() if name not in _OF_THE_FOLDER}
-        files = self.files.with_folder(path)
-        return Run(path, self.info, files, trust_pattern=self.trust_pattern, rows=self.rows, owner=owner, **known)
+        return Run(self.store, rows=rows if self.rows is None else self.rows[rows])
 
     @property
     def fits_in_memory(self) -> bool:
         """Whether the counts and topic weights are few enough to load all of them."""
-        if self.rows is not None or "counts" in vars(self):
+        if self.rows is not None or "counts" in vars(self.reading or self):
             return True
         nonzeros = sum(entry.nonzeros for entry in self.shards.manifest.shards)
         return nonzeros + self.n_documents * self.fitted.n_topics <= MAX_NUMBERS_IN_MEMORY
@@ -933,34 +871,6 @@ class Run:
                 f"{self.path} has {self.n_documents:,} documents, too many to load into memory at once: use a sample "
                 "(polyseme fit --sample, or Run.sample)."
             )
-
-    def damaged(self, problem: str) -> ModelFileError:
-        """Return the error to raise for a run whose files contradict each other.
-
-        Parameters
-        ----------
-        problem : str
-            What is wrong, as a clause.
-
-        Returns
-        -------
-        ModelFileError
-            The error, which names the folder and says what to do.
-        """
-        return ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
-
-    def _require(self, condition: bool, problem: str) -> None:
-        if not condition:
-            raise self.damaged(problem)
-
-
-_OF_THE_FOLDER = ("path", "info", "files", "trust_pattern", "rows", "owner", "reading", "shards", "store")
-"""Attributes of a Run that depend on the name of its folder, or are arguments of its constructor."""
-_OF_THE_DOCUMENTS = (
-    "vectorizer", "vocabulary", "shards", "counts", "store", "ids", "names", "labels", "label_numbers", "texts",
-    "groups", "phrases",
-)  # fmt: skip
-"""Cached properties of a Run that are the same at every level."""
 
 
 class TopicParents(NamedTuple):
@@ -1010,18 +920,9 @@ def level_folder(n_topics: int) -> str:
     return f"{LEVELS_FOLDER}/{n_topics}/"
 
 
-def for_people(files: FileManifest) -> list[str]:
-    """Return the files that polyseme writes but never reads, so a run is complete without them."""
-    return [name for name in files.entries if name in FILES_FOR_PEOPLE or _is_level_table(name)]
-
-
 def level_table(n_topics: int) -> str:
     """Return the name of the table of the topics of a finer level."""
     return f"topics_{n_topics}.csv"
-
-
-def _is_level_table(name: str) -> bool:
-    return name.startswith("topics_") and name.endswith(".csv")
 
 
 def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
@@ -1048,11 +949,9 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
         If a file is missing or damaged, or if the run was written by another version of polyseme.
     """
     path = Path(path)
-    check_is_run(path)
-    path = path.resolve()
-    info, files, digest = read_info(path)
-    files.check_sizes(skip=for_people(files))
-    return Run(path, info, files, trust_pattern=trust_pattern, digest=digest)
+    store = RunStore.open(path, trust_pattern=trust_pattern)
+    store.files.check_sizes(skip=output_only_files(store.files))
+    return Run(store)
 
 
 def reporter(verbose: int) -> Reporter:

@@ -21,14 +21,14 @@ import numpy as np
 
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.arrays import map_npy
-from polyseme.io.files import FileManifest, read_json
+from polyseme.io.files import read_json
 from polyseme.kernels import Array
 from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
 from polyseme.runs.documents import DocumentStore
-from polyseme.runs.folder import VECTORIZER_FILE, check_is_run, read_info
+from polyseme.runs.store import VECTORIZER_FILE, RunStore, output_only_files
 from polyseme.text.readers.inputs import Days, days_of
 
 if TYPE_CHECKING:
@@ -119,12 +119,11 @@ def search_run(
     method_settings(method, None, None)  # raises for an unknown method before an index is built
     asked = QueryText(query, ()) if like else parse_query(query)
     filters = SearchFilters.of(label, topic, since, until, exclude)
-    check_is_run(folder)
-    finer = _finer_level(folder, level, trust_pattern=trust_pattern)
+    store = RunStore.open(folder, trust_pattern=trust_pattern)
+    finer = _finer_level(store, level)
 
     def answer(index: SearchIndex) -> Results:
-        info, files, _ = read_info(folder)
-        documents = DocumentStore.open(files)
+        info, documents = store.info, store.documents
         names = {**dict(enumerate(info.automatic_names)), **info.topic_names}
         if finer is not None:
             index.set_model(finer.fitted, finer.doc_topic)
@@ -132,7 +131,7 @@ def search_run(
         index.texts = documents.texts if documents.has_texts else None
 
         def doc_topic() -> Array:
-            return map_npy(files.path(WEIGHTS_FILE)) if finer is None else finer.doc_topic
+            return map_npy(store.files.path(WEIGHTS_FILE)) if finer is None else finer.doc_topic
 
         allowed = filters.allowed(index, documents, names, doc_topic)
 
@@ -151,26 +150,26 @@ def search_run(
             _ = hit.words, hit.snippet  # reads the documents of the hits, so that a damaged file is noticed here
         return results
 
-    results = _stored_answer(folder, method, answer, report, trust_pattern)
+    results = _stored_answer(store, method, answer, report)
     if results is None:
-        from polyseme.runs import open_run
+        from polyseme.runs import Run
 
-        with _scratch_folder(folder) as scratch:
-            run = open_run(folder, trust_pattern=trust_pattern)
-            index = _new_index(run, scratch, report)
+        store.files.check_sizes(skip=output_only_files(store.files))
+        with _scratch_folder(store.path) as scratch:
+            index = _new_index(Run(store), scratch, report)
             _add_models(index, method, report)
-            _store(index, folder, run.digest, report)
+            _store(index, store, report)
             results = answer(index)
     return results
 
 
-def _finer_level(folder: Path, level: int | None, *, trust_pattern: bool) -> Run | None:
+def _finer_level(store: RunStore, level: int | None) -> Run | None:
     """Return the run at a finer level; None for the reading level, whose model the index has."""
     if level is None:
         return None
-    from polyseme.runs import open_run
+    from polyseme.runs import Run
 
-    run = open_run(folder, trust_pattern=trust_pattern).level(level)
+    run = Run(store).level(level)
     return None if run.reading is None else run
 
 
@@ -201,7 +200,7 @@ def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Resul
 def store_index(run: Run, report: Reporter) -> None:
     """Build and store the index of a run, so that the first search does not have to."""
     with _scratch_folder(run.path) as scratch:
-        _store(_new_index(run, scratch, report), run.path, run.digest, report)
+        _store(_new_index(run, scratch, report), run.store, report)
 
 
 @contextmanager
@@ -296,8 +295,8 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
 
     vectorizer: Any
     try:
-        vectorizer = _word_rules(run.files, trust_pattern=run.trust_pattern)
-        run.vocabulary = vectorizer.columns  # before the run reads its vectorizer, whose dict of words is large
+        vectorizer = _word_rules(run.store)
+        run.store.vocabulary = vectorizer.columns  # before its vectorizer is read, whose dict of words is large
     except UnsupportedError:
         vectorizer = run.vectorizer
     ids, names, excerpts = run.ids, list(run.names), run.column("excerpt")
@@ -310,13 +309,13 @@ def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
         return index.set_model(fitted, doc_topic)
 
 
-def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
+def _word_rules(store: RunStore) -> WordRules:
     """Return the rules that count a query. Raise UnsupportedError if they need scikit-learn."""
     from polyseme.text.words import read_word_rules
 
-    path = files.path(VECTORIZER_FILE)
+    path = store.files.path(VECTORIZER_FILE)
     try:
-        return read_word_rules(read_json(path), trust_pattern=trust_pattern)
+        return read_word_rules(read_json(path), trust_pattern=store.trust_pattern)
     except UnsupportedError:
         raise
     except (OSError, ValueError, ModelFileError) as error:
@@ -324,23 +323,18 @@ def _word_rules(files: FileManifest, *, trust_pattern: bool) -> WordRules:
 
 
 def _stored_answer(
-    folder: Path,
-    method: str,
-    answer: Callable[[SearchIndex], Results],
-    report: Reporter,
-    trust_pattern: bool,
+    store: RunStore, method: str, answer: Callable[[SearchIndex], Results], report: Reporter
 ) -> Results | None:
     """Return the answer from the index that an earlier search stored; None if it is missing, damaged or out of date."""
     from polyseme.retrieval import SearchIndex
 
     try:
-        _, files, identity = read_info(folder)
-        index = SearchIndex.load(folder / INDEX_FILE, identity=identity)
+        index = SearchIndex.load(store.path / INDEX_FILE, identity=store.digest)
         if index.vectorizer is None:  # the run has a pattern that must be trusted
-            index.vectorizer = _word_rules(files, trust_pattern=trust_pattern)
+            index.vectorizer = _word_rules(store)
         if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)
-            _store(index, folder, identity, report)
+            _store(index, store, report)
         return answer(index)
     except UnsupportedError:  # the vectorizer needs scikit-learn
         return None
@@ -363,9 +357,9 @@ def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
             index.fit_models()
 
 
-def _store(index: SearchIndex, folder: Path, identity: str, report: Reporter) -> None:
+def _store(index: SearchIndex, store: RunStore, report: Reporter) -> None:
     try:
-        index.save(folder / INDEX_FILE, identity=identity)
+        index.save(store.path / INDEX_FILE, identity=store.digest)
     except OSError as error:  # a run that is read-only, or a full disk
         reason = error.strerror or str(error)
         report.note(f"The index could not be stored in the run ({reason}): the next search builds it again.")

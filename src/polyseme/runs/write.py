@@ -33,31 +33,31 @@ from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
 from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
-from polyseme.runs.folder import (
-    CHECKPOINT_FOLDER,
-    PAGE_FILE,
-    RUN_FILE,
-    STAGES_FILE,
-    atomic_folder,
-    read_info,
-    read_sealed,
-    replacing,
-    run_lock,
-    write_sealed,
-)
 from polyseme.runs.info import LevelInfo, Progress, RunInfo
 from polyseme.runs.junk import junk_topics
 from polyseme.runs.names import automatic_names, level_names, parent_titles
 from polyseme.runs.run import (
     LEVELS_FOLDER,
     MODEL_FILE,
-    SHARDS_FOLDER,
-    TOPICS_FILE,
     Run,
-    for_people,
     level_folder,
     level_table,
     open_run,
+)
+from polyseme.runs.store import (
+    CHECKPOINT_FOLDER,
+    PAGE_FILE,
+    RUN_FILE,
+    SHARDS_FOLDER,
+    STAGES_FILE,
+    TOPICS_FILE,
+    RunStore,
+    atomic_folder,
+    output_only_files,
+    read_sealed,
+    replacing,
+    run_lock,
+    write_sealed,
 )
 from polyseme.selection.levels import Level
 from polyseme.text.duplicates import Duplicates, NearDuplicates
@@ -93,19 +93,16 @@ class RunDraft:
             _check_settings(stored.settings, self._settings)
             info, self._stages = stored.info, stored.stages
             if not (folder / RUN_FILE).is_file():  # with run.json, some files are removed, and `finish` checks the rest
-                files.check_sizes()
+                for name in files.entries:
+                    files.path(name)  # checked now, because the last stages do not read all of them
                 for name in _draft_files(folder) - set(files.entries):
                     (folder / name).unlink()  # written by the interrupted stage, which starts again
-        self.run = Run(folder, info, files)
+        self.run = Run(RunStore(folder, info, files))
         """The part of the run that is written. Values that are in memory are not read from files."""
 
     @property
     def files(self) -> FileManifest:
-        return self.run.files
-
-    def know(self, **values: Any) -> None:
-        """Set values of the run that are already in memory."""
-        vars(self.run).update(values)
+        return self.run.store.files
 
     @property
     def info(self) -> RunInfo:
@@ -115,7 +112,7 @@ class RunDraft:
     def stage(self, name: str, make: Callable[[], RunInfo]) -> None:
         """Set the facts to those that `make` returns, and store them with its files, unless the stage is completed."""
         if name not in self._stages:
-            self.run.info = make()
+            self.run.store.info = make()
             self._stages += (name,)
             self._record_files()
             write_sealed(self.folder / STAGES_FILE, Progress(self._settings, self._stages, self.info), self.files)
@@ -137,14 +134,15 @@ class RunDraft:
         No file of a run is ever changed in place, so two runs can share it. Without the check, a damaged file would
         become part of the new run, and the old one would be gone.
         """
-        optional = set(for_people(run.files))
-        for name, entry in run.files.entries.items():
+        files = run.store.files
+        optional = set(output_only_files(files))
+        for name, entry in files.entries.items():
             if name in optional and not is_regular(run.path / name):
                 continue
             if name.partition("/")[0] in folders:
                 place = self.folder / name
                 place.parent.mkdir(parents=True, exist_ok=True)
-                link_file(run.path / name if name in optional else run.files.path(name), place)
+                link_file(run.path / name if name in optional else files.path(name), place)
                 if name != _SHARDS_MANIFEST:  # it changes if shards are added
                     self.files.entries[name] = entry
         if SHARDS_FOLDER in folders:
@@ -158,7 +156,7 @@ class RunDraft:
 
     def save_model(self, model: Any) -> None:
         """Write the model, with the arrays of its documents in files beside it."""
-        self.know(model=self._saved(model, self.folder / MODEL_FILE))
+        self.run.model = self._saved(model, self.folder / MODEL_FILE)
 
     def save_level(self, level: Level) -> LevelInfo:
         """Write the model of a finer level; return the facts about it."""
@@ -192,7 +190,7 @@ class RunDraft:
         page : how much of the texts the page contains; None writes no page.
         """
         run = self.run
-        run.info = info
+        run.store.info = info
         if (self.folder / RUN_FILE).is_file():  # the interrupted call has written everything
             self._use_written(title=info.title)
         else:
@@ -206,50 +204,44 @@ class RunDraft:
             self._record_files()
             for name in (f"{TEXTS}.index", f"{TEXTS}.blocks"):
                 self.files.entries.pop(name, None)
-            write_sealed(self.folder / RUN_FILE, self.info, self.files)
-        self._read_written()
+            run.store.write()
+        run.store.reload()
         for name in (f"{TEXTS}.index", f"{TEXTS}.blocks"):
             (self.folder / name).unlink(missing_ok=True)
         return run
-
-    def _read_written(self) -> None:
-        """Take over run.json and its list of files, which are complete."""
-        self.run.info, files, self.run.digest = read_info(self.folder)
-        files.check_sizes(skip=for_people(files))
-        self.files.entries.clear()
-        self.files.entries.update(files.entries)
 
     def _use_written(self, title: str | None) -> None:
         """Keep the run that the interrupted call has written, with the title of this call.
 
         The title is the name of the folder, which may have been renamed since.
         """
-        self._read_written()
-        for name in set(self.files.entries) - set(for_people(self.files)):
+        run = self.run
+        run.store.reload()
+        for name in set(self.files.entries) - set(output_only_files(self.files)):
             self.files.path(name)  # nothing else would read all files before they become a run
-        for shard in self.run.shards.manifest.files:
-            read_checked(self.run.shards.folder, shard)
+        for shard in run.shards.manifest.files:
+            read_checked(run.shards.folder, shard)
         if self.info.title != title:
-            self.run.info = replace(self.info, title=title)
+            run.store.info = replace(self.info, title=title)
             if PAGE_FILE in self.files.entries:
-                self.run.explore(self.folder / PAGE_FILE, text=self.info.page_text)
+                run.explore(self.folder / PAGE_FILE, text=self.info.page_text)
                 self.files.add(PAGE_FILE)
-            write_sealed(self.folder / RUN_FILE, self.info, self.files)
+            run.store.write()
 
     def _name_topics(self) -> None:
         """Make names of the topics that need one, at all levels, the coarser ones first."""
         run = self.run
-        run.info = replace(run.info, automatic_names=automatic_names(run))
+        run.store.info = replace(run.info, automatic_names=automatic_names(run))
         for n_topics in run.levels[1:]:
             levels = dict(run.info.levels or {})
             levels[n_topics] = replace(levels[n_topics], automatic_names=level_names(run.level(n_topics)))
-            run.info = replace(run.info, levels=levels)
+            run.store.info = replace(run.info, levels=levels)
 
     def _write_tables(self) -> None:
         """Write the tables of topics."""
         if self.info.junk is None:
             with self.report.stage("Looking for topics that do not describe a subject"):
-                self.run.info = replace(self.info, junk=junk_topics(self.run))
+                self.run.store.info = replace(self.info, junk=junk_topics(self.run))
         for n_topics in self.run.levels:
             level = self.run.level(n_topics)
             name = TOPICS_FILE if level.reading is None else level_table(n_topics)
@@ -288,10 +280,10 @@ class DocumentRecorder:
             self._writer = DocumentWriter(folder, texts=texts)
             self._texts = self._writer if texts else DocumentWriter(folder, name=TEXTS)
         else:
-            after.files.path(f"{STORE}.blocks")  # checked completely, because all blocks are copied
-            self._writer = self._texts = DocumentWriter(folder, texts=texts, after=after.store)
+            after.store.files.path(f"{STORE}.blocks")  # checked completely, because all blocks are copied
+            self._writer = self._texts = DocumentWriter(folder, texts=texts, after=after.store.documents)
             if texts:
-                for text in after.store.texts:
+                for text in after.store.documents.texts:
                     finder.add(text)
             else:
                 finder.skip(after.n_documents)
@@ -370,7 +362,7 @@ def new_run(
             if owner is None and (work / STAGES_FILE).is_file():
                 report.note("Stopped: the work so far is stored; the same call with resume=True continues it.")
             raise
-    draft.run = draft.run.moved_to(output.resolve(), owner)
+    draft.run.store.move(output.resolve(), owner)
 
 
 @contextmanager
@@ -382,12 +374,12 @@ def rewrite_run(
     like : the run as an object of the caller, whose temporary folder and trusted pattern the new object takes over.
     """
     with run_lock(path) as target:
-        run = open_run(target, trust_pattern=trust_pattern if like is None else like.trust_pattern)
+        run = open_run(target, trust_pattern=trust_pattern if like is None else like.store.trust_pattern)
         with replacing(target) as work:
             draft = RunDraft(work, run.info, {}, report)
-            draft.run.trust_pattern = run.trust_pattern
+            draft.run.store.trust_pattern = run.store.trust_pattern
             yield run, draft
-        draft.run = draft.run.moved_to(target, None if like is None else like.owner)
+        draft.run.store.move(target, None if like is None else like.store.owner)
 
 
 def refresh_run(
@@ -405,9 +397,10 @@ def refresh_run(
     samples. like : as in `rewrite_run`.
     """
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
-        rewritten = {name for name in for_people(run.files) if page is not None or name != PAGE_FILE}
-        draft.link(run, *({name.partition("/")[0] for name in run.files.entries} - rewritten))
-        draft.know(model=run.model, vectorizer=run.vectorizer)
+        files = run.store.files
+        rewritten = {name for name in output_only_files(files) if page is not None or name != PAGE_FILE}
+        draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
+        draft.run.model, draft.run.store.vectorizer = run.model, run.vectorizer
         info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
         draft.finish(info, page=page)
     return draft.run
@@ -428,11 +421,13 @@ def _stability(run: Run, n_samples: int, report: Reporter) -> tuple[float, ...]:
 def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
     """Copy a run to a folder, atomically."""
     with atomic_folder(folder, overwrite=overwrite) as work:
-        for name in (*run.files.entries, *run.shard_files, RUN_FILE):
+        shards = (f"{SHARDS_FOLDER}/{entry.name}" for entry in run.shards.manifest.files)
+        for name in (*run.store.files.entries, *shards, RUN_FILE):
             if (run.path / name).is_file():
                 (work / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(run.path / name, work / name)
-    return run.moved_to(folder.resolve())
+    copied = open_run(folder, trust_pattern=run.store.trust_pattern)
+    return copied if run.reading is None else copied.level(run.fitted.n_topics)
 
 
 def version_info() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyseme.cli.console import Console, exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
-from polyseme.runs.folder import PAGE_FILE, check_target
+from polyseme.runs.store import PAGE_FILE, check_target
 
 if TYPE_CHECKING:
     from polyseme.progress import Reporter

@@ -11,7 +11,7 @@ import typer
 from polyseme.cli import options
 from polyseme.cli.console import Console, screen_reporter
 from polyseme.errors import InputError
-from polyseme.runs.folder import PAGE_FILE
+from polyseme.runs.store import PAGE_FILE
 
 
 def explore(

@@ -19,7 +19,7 @@ from polyseme.cli.console import (
     screen_reporter,
     topic_rows,
 )
-from polyseme.runs.folder import PAGE_FILE, check_target
+from polyseme.runs.store import PAGE_FILE, check_target
 
 
 def fit(

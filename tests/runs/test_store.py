@@ -14,8 +14,8 @@ import pytest
 
 from polyseme import InputError
 from polyseme.io import files
-from polyseme.runs import folder as module
-from polyseme.runs.folder import (
+from polyseme.runs import store as module
+from polyseme.runs.store import (
     CHECKPOINT_FOLDER,
     RUN_FILE,
     STAGES_FILE,
@@ -71,7 +71,7 @@ def test_the_lock_is_that_of_the_folder_behind_links(tmp_path):
 
 WRITER = """
 import pathlib, sys
-from polyseme.runs.folder import atomic_folder
+from polyseme.runs.store import atomic_folder
 with atomic_folder(pathlib.Path(sys.argv[1]), overwrite=True) as work:
     print("writing", flush=True)
     sys.stdin.read()
@@ -359,7 +359,7 @@ def test_a_reader_does_not_disturb_an_exchange_between_its_renames(tmp_path, mon
 
 REWRITER = """
 import pathlib, sys
-from polyseme.runs.folder import replacing, run_lock
+from polyseme.runs.store import replacing, run_lock
 print("ready", flush=True)
 path = pathlib.Path(sys.argv[1])
 while True:

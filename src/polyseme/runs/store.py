@@ -1,4 +1,5 @@
-"""Folders of runs: which folders are runs, their JSON files, and how a new run replaces an old one in one step.
+"""Files of runs: `RunStore` is an open run folder; which folders are runs, and how a new run replaces an old one in one
+step.
 
 The JSON files, run.json and stages.json, have a version, a digest and the list of the files of the folder.
 """
@@ -10,10 +11,11 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.files import (
@@ -37,14 +39,19 @@ from polyseme.io.files import (
 )
 from polyseme.runs.info import RunInfo, as_json, read_as
 
+if TYPE_CHECKING:
+    from polyseme.data.disk import DiskCorpus
+    from polyseme.runs.documents import DocumentStore
+    from polyseme.text.vectorizer import Vectorizer
+
 T = TypeVar("T")
 
 RUN_FILE = "run.json"
 """File that makes a folder a run."""
 PAGE_FILE = "explorer.html"
 """Name of the explorer page in a run folder."""
-VECTORIZER_FILE = "vectorizer.json"
-"""File with the vocabulary and the word rules of a run."""
+SHARDS_FOLDER, TOPICS_FILE, VECTORIZER_FILE = "shards", "topics.csv", "vectorizer.json"
+"""Folder of the counts, table of the topics, and file with the vocabulary and the word rules of a run."""
 FORMAT_VERSION = 3
 """Version of runs and of unfinished runs. Earlier versions were never released."""
 STAGES_FILE = "stages.json"
@@ -224,9 +231,111 @@ def read_sealed(path: Path, kind: type[T]) -> tuple[T, FileManifest, str]:
         raise damage_error(path, error) from None
 
 
-def read_info(folder: Path) -> tuple[RunInfo, FileManifest, str]:
-    """Return the content of run.json: facts about the run, the manifest of its files, and the digest."""
-    return read_sealed(folder / RUN_FILE, RunInfo)
+class RunStore:
+    """An open run folder: its facts and files, and their content, which is read on first use.
+
+    digest : digest of run.json, which identifies the state of the run. trust_pattern : whether the token pattern of the
+    vectorizer may be any regular expression. owner : object that owns a temporary folder, which is removed with it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        info: RunInfo,
+        files: FileManifest,
+        digest: str = "",
+        *,
+        trust_pattern: bool = False,
+        owner: Any = None,
+    ) -> None:
+        self.path, self.info, self.files, self.digest = path, info, files, digest
+        self.trust_pattern, self.owner = trust_pattern, owner
+
+    @classmethod
+    def open(cls, path: Path, *, trust_pattern: bool = False) -> RunStore:
+        """Read run.json. Raise InputError if the folder is not a run, ModelFileError if run.json is damaged."""
+        check_is_run(path)
+        path = path.resolve()
+        return cls(path, *read_sealed(path / RUN_FILE, RunInfo), trust_pattern=trust_pattern)
+
+    def reload(self) -> None:
+        """Read run.json again, and check the sizes of the files."""
+        self.info, files, self.digest = read_sealed(self.path / RUN_FILE, RunInfo)
+        files.check_sizes(skip=output_only_files(files))
+        self.files.entries.clear()
+        self.files.entries.update(files.entries)
+
+    def write(self) -> None:
+        """Write run.json, which makes the folder a run."""
+        write_sealed(self.path / RUN_FILE, self.info, self.files)
+
+    def move(self, path: Path, owner: Any = None) -> None:
+        """Use the folder `path`, to which the folder of the run was renamed."""
+        self.path, self.files, self.owner = path, self.files.with_folder(path), owner
+        for name in ("shards", "documents"):  # which have the old path
+            vars(self).pop(name, None)
+
+    @cached_property
+    def vectorizer(self) -> Vectorizer:
+        """Vectorizer that counted the documents."""
+        from polyseme.text.vectorizer import Vectorizer
+
+        path = self.files.path(VECTORIZER_FILE)
+        try:
+            return Vectorizer.from_dict(read_json(path), trust_pattern=self.trust_pattern)
+        except (OSError, ValueError) as error:
+            raise damage_error(path, error) from None
+        except ModelFileError as error:
+            raise ModelFileError(f"{path}: {error}") from None
+
+    @cached_property
+    def vocabulary(self) -> Sequence[str]:
+        """The word of each column."""
+        return [str(word) for word in self.vectorizer.get_feature_names_out()]
+
+    @cached_property
+    def shards(self) -> DiskCorpus:
+        """Counts of all documents on disk."""
+        from polyseme.data.disk import DiskCorpus
+
+        self.files.path(f"{SHARDS_FOLDER}/manifest.json")
+        shards = DiskCorpus(self.path / SHARDS_FOLDER)
+        self.require(shards.shape[1] == len(self.vocabulary), "its shards have a different number of words")
+        self.require(shards.shape[0] == self.info.documents, "its shards have a different number of documents")
+        return shards
+
+    @cached_property
+    def documents(self) -> DocumentStore:
+        """Documents on disk."""
+        from polyseme.runs.documents import DocumentStore
+
+        store = DocumentStore.open(self.files)
+        self.require(len(store) == self.info.documents, f"it has {len(store):,} of {self.info.documents:,} documents")
+        return store
+
+    @property
+    def texts(self) -> Any:
+        """Full texts of all documents on disk, one in memory at a time; None if the run does not store texts."""
+        from polyseme.runs.documents import TEXTS, DocumentStore
+
+        if f"{TEXTS}.index" in self.files.entries:  # of an unfinished run that will not store texts
+            return DocumentStore.open(self.files, TEXTS).texts
+        return self.documents.texts if self.documents.has_texts else None
+
+    def damaged(self, problem: str) -> ModelFileError:
+        """Return the error to raise for a run whose files contradict each other."""
+        return ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
+
+    def require(self, condition: bool, problem: str) -> None:
+        """Raise the error of `damaged` unless a condition holds."""
+        if not condition:
+            raise self.damaged(problem)
+
+
+def output_only_files(files: FileManifest) -> list[str]:
+    """Return the files that polyseme writes but never reads, so a run is complete without them."""
+    tables = (name for name in files.entries if name.startswith("topics_") and name.endswith(".csv"))
+    return [name for name in (PAGE_FILE, TOPICS_FILE, *tables) if name in files.entries]
 
 
 def damage_error(path: Path, error: Exception) -> ModelFileError:
