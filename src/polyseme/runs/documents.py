@@ -5,7 +5,7 @@ value is read without the other blocks. documents.index, which is small and has 
 the checksums of the blocks, and what filters use:
 
     labels       number of the label of each document; the metadata has the labels, "" for no label
-    days         day of each document as the ordinal of its date; 0 if it has no date
+    days         day of each document as the ordinal of its date, 0 if it has no date; empty if there are no dates
     firsts       row of the first document in each document's group of near-duplicates; empty if there are none
     COLUMN.rows  first row of each block, and the number of rows
     COLUMN.blocks  for each block, its first byte, its size and its CRC-32
@@ -310,7 +310,7 @@ def _check_index(arrays: dict[str, Array], size: int, n_labels: int) -> None:
     labels, days, firsts = (arrays[name] for name in ("labels", "days", "firsts"))
     n = labels.size
     for name, array in (("labels", labels), ("days", days), ("firsts", firsts)):
-        if array.dtype.kind != "i" or array.shape not in (((n,), (0,)) if name == "firsts" else ((n,),)):
+        if array.dtype.kind != "i" or array.shape not in (((n,),) if name == "labels" else ((n,), (0,))):
             raise ValueError(f"{name} has another type or size")
     if n and not 0 <= labels.min() <= labels.max() < n_labels:
         raise ValueError("a label has no name")
@@ -372,20 +372,19 @@ class DocumentWriter:
         stored = (*_ALWAYS, TEXT if texts else "excerpt") if name == STORE else (TEXT,)
         self._columns = {column: _ColumnWriter(after, column) for column in stored}
         self._labels: list[int] = [] if after is None else after.arrays["labels"].tolist()
-        self._days: list[int] = [] if after is None else after.arrays["days"].tolist()
+        self._days: list[int] = [] if after is None else after.arrays["days"].tolist() or [0] * len(after)
         self._firsts: list[int] = [] if after is None else after.groups.tolist()
         known = () if after is None else after.label_names
         self._label_numbers = {label: number for number, label in enumerate(known)}
 
     def add(self, document: Document, first: int | None = None) -> None:
         """Add a document. first : row of the first document in its group of near-duplicates."""
-        values = {TEXT: document.text, **dict(zip(COLUMNS, metadata(document), strict=True))}
         for name, column in self._columns.items():
-            if column.add(values[name]):
+            if column.add(excerpt(document.text) if name == "excerpt" else getattr(document, name)):
                 column.write(self._file)
-        days = days_of(values["time"])
+        days, label = days_of(document.time), LABEL_SEPARATOR.join(document.labels)
         self._days.append(0 if days is None else days.first.toordinal())
-        self._labels.append(self._label_numbers.setdefault(values["label"] or "", len(self._label_numbers)))
+        self._labels.append(self._label_numbers.setdefault(label, len(self._label_numbers)))
         self._firsts.append(len(self._firsts) if first is None else first)
 
     def written(self) -> DocumentStore:
@@ -396,7 +395,7 @@ class DocumentWriter:
         firsts = np.array(self._firsts, dtype=np.int32)
         arrays: dict[str, Array] = {
             "labels": np.array(self._labels, dtype=np.int32),
-            "days": np.array(self._days, dtype=np.int32),
+            "days": np.array(self._days if any(self._days) else [], dtype=np.int32),
             "firsts": firsts if (firsts < np.arange(len(firsts))).any() else firsts[:0],
         }
         for name, column in self._columns.items():
