@@ -13,7 +13,7 @@ import polyseme
 from cli_runner import here
 from polyseme.errors import InputError
 from polyseme.explore.page_data import run_page_data
-from polyseme.text.duplicates import Duplicates
+from polyseme.runs.info import Duplicates
 
 SUBJECTS = {
     "sea": "captain sailed ships over stormy oceans with a loyal crew and a cargo of salt",

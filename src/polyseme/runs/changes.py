@@ -24,7 +24,7 @@ from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.documents import STORE
 from polyseme.runs.fit import fit_with_progress, write_levels
-from polyseme.runs.info import Edit, LevelInfo, Mark, RunInfo, Update
+from polyseme.runs.info import Duplicates, Edit, LevelInfo, Mark, RunInfo, Update
 from polyseme.runs.models import fits_shards
 from polyseme.runs.names import (
     Namer,
@@ -55,7 +55,6 @@ from polyseme.runs.write import (
     timestamp,
 )
 from polyseme.selection.levels import Level
-from polyseme.text.duplicates import Duplicates
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads

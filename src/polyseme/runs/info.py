@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from polyseme.errors import InputError
 from polyseme.io.files import COUNT, FLAG, OBJECT, TEXT, Check, number, one_of, shortened
-from polyseme.text.duplicates import Duplicates
 
 Share = Annotated[float, number(0, 1)]
 _LEAVES = {int: COUNT, float: number(-1e300, 1e300), bool: FLAG, str: TEXT}
@@ -142,6 +141,42 @@ class Edit:
         renamed = {**names, **self.rename}
         given = ([renamed[topic] for topic in group if renamed.get(topic)] for group in origin)
         return {topic: group_names[0] for topic, group_names in enumerate(given) if group_names}
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Numbers of near-duplicates that were found among documents."""
+
+    mode: Literal["keep", "drop"] = "keep"
+    """Whether near-duplicates are kept or left out."""
+    found: int = 0
+    documents: int = 0
+    """Number of documents, with all near-duplicates."""
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of documents that are not near-duplicates of others."""
+        return self.documents - self.found
+
+    def check_distinct(self) -> None:
+        """Raise InputError if all documents are near-duplicates of the first one."""
+        if self.documents > 1 and self.n_distinct == 1:
+            raise InputError(
+                f"All {self.documents:,} documents are near-duplicates of the first one, so topics cannot tell them "
+                "apart: give other documents."
+            )
+
+    @property
+    def note(self) -> str:
+        """A sentence about near-duplicates."""
+        are = "is a near-duplicate" if self.found == 1 else "are near-duplicates"
+        of = f"{self.found:,} of {self.documents:,} documents {are}"
+        if self.mode == "drop":
+            return f"{of} of others: left out (duplicates=keep counts them)."
+        if self.n_distinct == 1:
+            all_of = f"All {self.documents:,} documents are near-duplicates of the first one"
+            return f"{all_of}: topics cannot tell them apart."
+        return f"{of} of others: shown once in lists, kept in the fit (duplicates=drop leaves them out)."
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
 from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
-from polyseme.runs.info import LevelInfo, Progress, RunInfo
+from polyseme.runs.info import Duplicates, LevelInfo, Progress, RunInfo
 from polyseme.runs.junk import junk_topics
 from polyseme.runs.names import automatic_names, level_names, parent_titles
 from polyseme.runs.run import (
@@ -60,7 +60,7 @@ from polyseme.runs.store import (
     write_sealed,
 )
 from polyseme.selection.levels import Level
-from polyseme.text.duplicates import Duplicates, NearDuplicates
+from polyseme.text.duplicates import NearDuplicates
 from polyseme.text.readers.inputs import Document
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

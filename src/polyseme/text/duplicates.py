@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
-from polyseme.errors import InputError
 from polyseme.text._counting import NearDuplicates as CompiledNearDuplicates
 from polyseme.text.languages import OTHER
 
@@ -76,39 +74,3 @@ class NearDuplicates:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@dataclass(frozen=True)
-class Duplicates:
-    """Numbers of near-duplicates that were found among documents."""
-
-    mode: Literal["keep", "drop"] = "keep"
-    """Whether near-duplicates are kept or left out."""
-    found: int = 0
-    documents: int = 0
-    """Number of documents, with all near-duplicates."""
-
-    @property
-    def n_distinct(self) -> int:
-        """Number of documents that are not near-duplicates of others."""
-        return self.documents - self.found
-
-    def check_distinct(self) -> None:
-        """Raise InputError if all documents are near-duplicates of the first one."""
-        if self.documents > 1 and self.n_distinct == 1:
-            raise InputError(
-                f"All {self.documents:,} documents are near-duplicates of the first one, so topics cannot tell them "
-                "apart: give other documents."
-            )
-
-    @property
-    def note(self) -> str:
-        """A sentence about near-duplicates."""
-        are = "is a near-duplicate" if self.found == 1 else "are near-duplicates"
-        of = f"{self.found:,} of {self.documents:,} documents {are}"
-        if self.mode == "drop":
-            return f"{of} of others: left out (duplicates=keep counts them)."
-        if self.n_distinct == 1:
-            all_of = f"All {self.documents:,} documents are near-duplicates of the first one"
-            return f"{all_of}: topics cannot tell them apart."
-        return f"{of} of others: shown once in lists, kept in the fit (duplicates=drop leaves them out)."
