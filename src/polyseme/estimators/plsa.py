@@ -29,6 +29,7 @@ from polyseme.estimators.base import (
     TopicEstimator,
     Training,
     as_solver,
+    check_has_words,
     check_seed,
     clear_fit,
     edited_likelihood,
@@ -521,6 +522,7 @@ class PLSA(TopicEstimator):
         model = model_from_parameters(self, settings.n_topics, corpus, vocabulary, free_scale=free_scale)
         solver = check_solver(settings.solver, FitProblem(model, corpus), checkpoint=self.checkpoint is not None)
         problem = FitProblem(model, corpus).placed_for(solver)
+        check_has_words(problem.corpus)  # a manifest may promise words that damaged shards do not have
         if not model.loss.is_likelihood:
             model.loss.check_data(problem.corpus.counts)
         folder = fit_starts(corpus, self.random_state, self.checkpoint)
