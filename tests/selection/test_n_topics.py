@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError, UnsupportedError
-from polyseme.core.fitted import merge_costs, merge_topics
+from polyseme.core.edits import merge_costs, merge_topics
 from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import coherence
 from polyseme.plots import plot_selection

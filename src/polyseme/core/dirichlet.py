@@ -31,6 +31,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln, polygamma, psi
 
 from polyseme import _kernels
+from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import (
     DocumentSample,
     DocumentWeights,
@@ -38,7 +39,6 @@ from polyseme.core.fitted import (
     GivenDocuments,
     NoLargeArrays,
     PriorEvidence,
-    TopicEdit,
     mean_operands,
     posterior_operands,
     sample_size,

@@ -19,7 +19,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, TopicEdit, mean_operands, without
+from polyseme.core.edits import TopicEdit, without
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, mean_operands
 from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.errors import UnsupportedError

@@ -25,17 +25,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
 from polyseme.core.dirichlet import MODEL, with_inference
+from polyseme.core.edits import TopicEdit, merged_topics
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
     FoldedTraining,
     FoldIn,
     Inference,
-    TopicEdit,
     TrainingDocuments,
     WordDocuments,
     fold_in_training,
-    merged_topics,
     with_missing_words,
 )
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood

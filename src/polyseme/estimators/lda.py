@@ -23,7 +23,8 @@ from polyseme.core.dirichlet import (
     dirichlet_means,
     padded_parameters,
 )
-from polyseme.core.fitted import FittedTopics, FoldedTraining, TopicEdit, fold_in_training
+from polyseme.core.edits import TopicEdit
+from polyseme.core.fitted import FittedTopics, FoldedTraining, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus

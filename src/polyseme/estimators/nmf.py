@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import FoldedTraining, TopicEdit, observed_shares
+from polyseme.core.edits import TopicEdit
+from polyseme.core.fitted import FoldedTraining, observed_shares
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, select_known_words
 from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches, sparse_counts

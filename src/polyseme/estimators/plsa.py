@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import FittedTopics, FoldedTraining, TopicEdit, fold_in_training
+from polyseme.core.edits import TopicEdit
+from polyseme.core.fitted import FittedTopics, FoldedTraining, fold_in_training
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
 from polyseme.core.model import Model, as_background, as_loss
 from polyseme.core.shard import Shard, as_counts

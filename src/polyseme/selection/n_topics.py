@@ -20,7 +20,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.core.fitted import FittedTopics, merged_start
+from polyseme.core.edits import merged_start
+from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
 from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA

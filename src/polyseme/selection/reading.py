@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.fitted import merged_start
+from polyseme.core.edits import merged_start
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.data.corpus import MemoryCorpus

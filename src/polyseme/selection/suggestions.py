@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, merge_costs, posterior_operands
+from polyseme.core.edits import merge_costs
+from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import count_data
