@@ -25,8 +25,9 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from polyseme.errors import InputError
-from polyseme.estimators.base import TopicEstimator, Training, check_not_shards, training_corpus
+from polyseme.estimators.base import TopicEstimator
 from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import Training, check_not_shards, training_corpus
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.priors import Dirichlet, KnownTopics, Smoothing
 from polyseme.solvers.base import finish_fit, generators

@@ -13,7 +13,8 @@ from polyseme.core.logistic_normal import LogisticNormalPosterior, correlation
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.estimators.base import FitSummary, TopicEstimator, factor_dtype, training_data
+from polyseme.estimators.base import FitSummary, TopicEstimator
+from polyseme.estimators.validation import factor_dtype, training_data
 from polyseme.kernels import Array, Floats
 from polyseme.solvers.base import Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors

@@ -15,7 +15,8 @@ from polyseme.core.shard import Shard, row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
-from polyseme.estimators.base import FitSummary, TopicEstimator, Training, fit_starts, training_corpus
+from polyseme.estimators.base import FitSummary, TopicEstimator, fit_starts
+from polyseme.estimators.validation import Training, training_corpus
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, seeds

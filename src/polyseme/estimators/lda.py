@@ -29,17 +29,9 @@ from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import (
-    FitSummary,
-    TopicEstimator,
-    Training,
-    clear_fit,
-    edited_likelihood,
-    fit_starts,
-    init_parts,
-    training_corpus,
-)
+from polyseme.estimators.base import FitSummary, TopicEstimator, edited_likelihood, fit_starts
 from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
+from polyseme.estimators.validation import Training, clear_fit, init_parts, training_corpus
 from polyseme.kernels import Array, Floats, padded
 from polyseme.priors import Dirichlet
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, generators, seeds

@@ -15,7 +15,8 @@ from scipy.sparse.linalg import svds
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, training_data
+from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, training_data
 from polyseme.kernels import Array, Floats, check_sparse, single_threaded_blas
 from polyseme.utils import check_integer, check_n_topics
 

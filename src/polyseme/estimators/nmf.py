@@ -24,16 +24,9 @@ from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches, sparse_counts
 from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import (
-    FittedDecomposition,
-    check_no_weights,
-    edited_likelihood,
-    fold_in_stored,
-    observed_data,
-    stored_session,
-    training_corpus,
-)
+from polyseme.estimators.base import FittedDecomposition, edited_likelihood, fold_in_stored, stored_session
 from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import check_no_weights, observed_data, training_corpus
 from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.entry_weights import EntryWeights

@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import Decomposition, check_not_shards, clear_fit, factor_dtype
+from polyseme.estimators.base import Decomposition
 from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import check_not_shards, clear_fit, factor_dtype
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.simplex import Hull, SimplexMap, farthest_corners
 from polyseme.simplex.hull import Corners, smallest_corners

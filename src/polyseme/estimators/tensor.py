@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition, clear_fit, count_data, factor_dtype, working_dtype
+from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
 from polyseme.metrics.words import largest_items
 from polyseme.solvers.base import FitEnd, Start, best_fit, finish_fit, generators

@@ -27,9 +27,9 @@ from polyseme.core.dirichlet import with_inference
 from polyseme.core.fitted import FittedTopics, observed_shares
 from polyseme.core.shard import sparse_counts, split_in_parts, split_tokens
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import count_data, factor_dtype
 from polyseme.estimators.nmf import NMF
 from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import count_data, factor_dtype
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds

@@ -23,8 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 from polyseme.core.edits import merged_start
 from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError
-from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import count_data
 from polyseme.kernels import Array, Floats
 from polyseme.metrics import coherence, shown_words, stability, top_words
 from polyseme.metrics.words import frame

@@ -35,8 +35,8 @@ from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.estimators.base import count_data
 from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import count_data
 from polyseme.kernels import (
     Array,
     Floats,

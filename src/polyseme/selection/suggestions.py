@@ -11,7 +11,7 @@ from polyseme.core.edits import merge_costs
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import count_data
+from polyseme.estimators.validation import count_data
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.selection.cross_validation import scored_topics
 from polyseme.selection.n_topics import Selection, select_n_topics, topic_counts
