@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> tuple[list[Found], np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.multinomial(TOKENS, rng.dirichlet(np.full(3, 0.6), options.documents) @ TOPICS)
     shares = X / TOKENS
-    fits = [PLSA(3, random_state=seed, tol=1e-6, max_iter=2000).fit(X) for seed in range(3)]
+    fits = [PLSA(3, random_state=seed, tol=1e-6, max_iter=2000, dtype="float64").fit(X) for seed in range(3)]
     smallest = RealTopicModel(PLSA(3)).fit(shares)
     named = [(f"PLSA, seed {seed}", fit.components_) for seed, fit in enumerate(fits)]
     named.append(("smallest triangle", smallest.components_))

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 import formulas
-from common import (
+from formulas import Array, Pair, product, scaled, sums, t
+from polyseme import PLSA
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.estimators.nmf import PLSAParameters, nmf_to_plsa, plsa_to_nmf
+from polyseme.solvers import EM, MultiplicativeNMF, Solver
+from support import (
     EXACT,
     Finding,
     as_corpus,
@@ -25,11 +30,6 @@ from common import (
     show,
     verdict,
 )
-from formulas import Array, Pair, product, scaled, sums, t
-from polyseme import PLSA
-from polyseme.data.corpus import MemoryCorpus
-from polyseme.estimators.nmf import PLSAParameters, nmf_to_plsa, plsa_to_nmf
-from polyseme.solvers import EM, MultiplicativeNMF, Solver
 
 SOLVERS: dict[str, Solver] = {"EM": EM(), "NMF": MultiplicativeNMF()}
 

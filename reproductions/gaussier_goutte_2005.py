@@ -19,7 +19,14 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
 import formulas
-from common import (
+from formulas import Array, Pair, Triple, product, scaled, t
+from gaussier_equivalence import SOLVERS as PLAIN
+from gaussier_equivalence import dense_factors, fixed_points, proof_rules, saddle, same_objective, scaling
+from polyseme import PLSA
+from polyseme.estimators.nmf import nmf_to_plsa
+from polyseme.metrics import align
+from polyseme.solvers import SCD, Annealed, Solver, Tempered
+from support import (
     EXACT,
     Finding,
     ap_subset,
@@ -39,13 +46,6 @@ from common import (
     show,
     verdict,
 )
-from formulas import Array, Pair, Triple, product, scaled, t
-from gaussier_equivalence import SOLVERS as PLAIN
-from gaussier_equivalence import dense_factors, fixed_points, proof_rules, saddle, same_objective, scaling
-from polyseme import PLSA
-from polyseme.estimators.nmf import nmf_to_plsa
-from polyseme.metrics import align
-from polyseme.solvers import SCD, Annealed, Solver, Tempered
 
 
 @dataclass(frozen=True)

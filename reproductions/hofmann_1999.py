@@ -25,11 +25,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from common import DATA, Finding, conclude, make_parser, parse_options, table, write_section
 from polyseme.io.files import write_atomically
 from polyseme.retrieval import SearchIndex, evaluate_search
 from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
 from polyseme.retrieval.scores import SIZES
+from support import DATA, Finding, conclude, make_parser, parse_options, table, write_section
 
 DIMENSIONS = range(32, 513, 8)
 """Dimensions of LSI."""

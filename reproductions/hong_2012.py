@@ -15,20 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from common import (
-    EXACT,
-    Finding,
-    ap_subset,
-    arguments,
-    as_corpus,
-    begin,
-    conclude,
-    error,
-    few,
-    planted_corpus,
-    show,
-    verdict,
-)
 from formulas import Array
 from hong_em import (
     Asymmetric,
@@ -47,6 +33,20 @@ from hong_em import (
 from hong_equivalences import lda_under_a_uniform_prior, tensors
 from polyseme.core.model import Background, JointBackground, Model
 from polyseme.solvers import EM
+from support import (
+    EXACT,
+    Finding,
+    ap_subset,
+    arguments,
+    as_corpus,
+    begin,
+    conclude,
+    error,
+    few,
+    planted_corpus,
+    show,
+    verdict,
+)
 
 
 @dataclass(frozen=True)

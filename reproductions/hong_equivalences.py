@@ -14,11 +14,11 @@ from scipy.special import rel_entr, xlogy
 from scipy.stats import dirichlet
 from sklearn.exceptions import ConvergenceWarning
 
-from common import EXACT, Finding, error, few, show, verdict
 from formulas import Array, ratio
 from hong_em import Asymmetric, log_likelihood, start
 from polyseme import LDA, PLSA, TensorPLSA
 from polyseme.metrics import align
+from support import EXACT, Finding, error, few, show, verdict
 
 SAME = 1e-3
 """Products within this total variation count as the same optimum."""

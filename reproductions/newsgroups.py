@@ -23,11 +23,11 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from common import DATA, Finding, conclude, make_parser, parse_options, show, verdict
 from polyseme import LDA, LSA, NMF, PLSA, TopicClassifier
 from polyseme.kernels import normalize_rows
 from polyseme.priors import Dirichlet, KnownTopics, Smoothing
 from polyseme.solvers import EarlyStopping
+from support import DATA, Finding, conclude, make_parser, parse_options, show, verdict
 
 TEXTS = DATA / "text" / "news20.jsonl.gz"
 K_CLUSTERS, K_TOPICS = 20, 50

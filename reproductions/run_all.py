@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from common import HERE, table
+from support import HERE, table
 
 SCRIPTS = (
     "hofmann_1999",

@@ -21,8 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-import common
-from common import DATA, Finding, as_corpus, begin, conclude, point, random_start, run_solver, show, verdict
+import support
 from formulas import Array
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
@@ -32,6 +31,7 @@ from polyseme.metrics.evaluation import score_tokens
 from polyseme.solvers import EM
 from polyseme.solvers.base import SolverRun
 from polyseme.text import Vectorizer, read
+from support import DATA, Finding, as_corpus, begin, conclude, point, random_start, run_solver, show, verdict
 
 THESIS_CHOSEN, THESIS_NOISE = 235, 365
 """Number of articles of the second experiment."""
@@ -356,13 +356,13 @@ def picture(folder: Path, results: Sequence[Result]) -> None:
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = common.make_parser(__doc__ or "")
+    parser = support.make_parser(__doc__ or "")
     parser.add_argument("dump", nargs="?", type=Path, help="default: the dumps in POLYSEME_DATA")
     parser.add_argument("--language", default="english")
     parser.add_argument("--categories", nargs="+", default=THESIS_CATEGORIES, metavar="NAME")
     parser.add_argument("--articles", type=int, default=Size.articles, help="number of articles in the random sample")
     parser.add_argument("--topics", type=int, default=Size.topics)
-    options = common.parse_options(parser, argv)
+    options = support.parse_options(parser, argv)
     if options.dump is not None and not options.dump.is_file():
         parser.error(f"there is no {options.dump}")
     return options

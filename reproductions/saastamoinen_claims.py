@@ -19,7 +19,13 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import newsgroups
-from common import (
+from formulas import Array
+from polyseme import PLSA
+from polyseme.datasets import sample_corpus
+from polyseme.metrics import align, fit_report
+from polyseme.solvers import EM, Annealed, Solver
+from saastamoinen_words import news_words, planted_words, polysemy, synonyms
+from support import (
     Finding,
     ap_subset,
     arguments,
@@ -32,12 +38,6 @@ from common import (
     show,
     verdict,
 )
-from formulas import Array
-from polyseme import PLSA
-from polyseme.datasets import sample_corpus
-from polyseme.metrics import align, fit_report
-from polyseme.solvers import EM, Annealed, Solver
-from saastamoinen_words import news_words, planted_words, polysemy, synonyms
 
 UNIGRAM_SHARE = 0.01
 

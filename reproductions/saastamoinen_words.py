@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.cluster import KMeans
 
-from common import Finding, show, verdict
 from formulas import Array
 from polyseme import LSA, PLSA
 from polyseme.datasets import sample_corpus
 from polyseme.retrieval import SearchIndex
+from support import Finding, show, verdict
 
 FEWEST, MOST = 40, 300
 """Numbers of documents between which the words of the experiments occur."""

@@ -25,7 +25,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from common import Finding, conclude, few, make_parser, parse_options, show, verdict
 from formulas import Array
 from polyseme import LDA, PLSA, CorrelatedTopicModel, RealTopicModel
 from polyseme.plots import plot_simplex
@@ -42,6 +41,7 @@ from shashanka_example2 import (
     run_all,
 )
 from shashanka_scenes import scene_findings
+from support import Finding, conclude, few, make_parser, parse_options, show, verdict
 
 PRINTED = 5e-4
 """Tolerance for printed numbers, whose inputs were rounded."""

@@ -13,11 +13,11 @@ from scipy.spatial import ConvexHull
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
-from common import Finding, show, verdict
 from formulas import Array, Pair, em, normalized
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull, SimplexMap
 from polyseme.simplex.hull import Plane
+from support import Finding, show, verdict
 
 DIMENSIONS = (10, 91)
 NOISES = (0.0, 0.02)

@@ -28,9 +28,9 @@ import numpy as np
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
 from scipy.optimize import linear_sum_assignment, nnls
 
-from common import DATA, Finding, show, verdict
 from formulas import Array
 from polyseme import PLSA, RealTopicModel
+from support import DATA, Finding, show, verdict
 
 KINDS = ("smooth", "correlated", "peaks", "sparse", "dark")
 MARGINS = (0.005, 0.01, 0.02, 0.05, 0.1)

@@ -18,7 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import formulas
-from common import (
+from formulas import Array, Pair, divergence
+from polyseme.metrics import align
+from polyseme.solvers import EM, PLSI, MultiplicativeNMF
+from support import (
     KINDS,
     Finding,
     ap_subset,
@@ -36,9 +39,6 @@ from common import (
     show,
     verdict,
 )
-from formulas import Array, Pair, divergence
-from polyseme.metrics import align
-from polyseme.solvers import EM, PLSI, MultiplicativeNMF
 from zhang_gamma_poisson import gamma_poisson
 from zhang_speed import SPEED, Course, speed
 from zhang_theorems import (

@@ -13,12 +13,12 @@ import numpy as np
 from scipy.special import psi
 from scipy.stats import dirichlet, gamma, multinomial, poisson
 
-from common import EXACT, Finding, as_corpus, begin, error, few, planted_corpus, point, show, verdict
 from formulas import Array, ratio
 from polyseme import LDA
 from polyseme.core.model import Model
 from polyseme.priors import Dirichlet
 from polyseme.solvers import EM
+from support import EXACT, Finding, as_corpus, begin, error, few, planted_corpus, point, show, verdict
 
 K, ALPHA, ETA = 4, 1.3, 1.1
 SPREAD = 0.3

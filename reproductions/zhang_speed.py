@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from common import Finding, as_corpus, begin, planted_corpus, random_start, show, verdict
 from formulas import Array
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Sums
 from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
+from support import Finding, as_corpus, begin, planted_corpus, random_start, show, verdict
 
 
 class CountingCorpus(MemoryCorpus):

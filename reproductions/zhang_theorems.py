@@ -12,7 +12,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
 import formulas
-from common import (
+from formulas import Array, Pair, Triple, divergence, product, scaled, sums, t, to_one
+from polyseme import NMF, PLSA
+from polyseme.simplex import Hull
+from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
+from support import (
     EXACT,
     KINDS,
     Finding,
@@ -28,10 +32,6 @@ from common import (
     show,
     verdict,
 )
-from formulas import Array, Pair, Triple, divergence, product, scaled, sums, t, to_one
-from polyseme import NMF, PLSA
-from polyseme.simplex import Hull
-from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
 
 N_WORDS, N_DOCS, K = 12, 15, 3
 

@@ -128,7 +128,7 @@ def test_newsgroups_on_a_sample():
 def reproductions(monkeypatch):
     """Return a function that imports a module of the folder."""
     monkeypatch.syspath_prepend(str(HERE))
-    for name in ("common", "formulas", "run_all"):
+    for name in ("formulas", "run_all", "support"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module
 
@@ -139,7 +139,7 @@ def test_every_script_is_run_and_has_its_table(reproductions):
     assert sorted(named) == sorted(reproductions("run_all").SCRIPTS)
     for name in named:
         assert (HERE / f"{name}.py").is_file()
-        assert verdicts(reproductions("common").section(name))
+        assert verdicts(reproductions("support").section(name))
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ class TestComparisonWithTheReadme:
 
     @pytest.fixture
     def conclude(self, reproductions, tmp_path, monkeypatch):
-        common = reproductions("common")
-        monkeypatch.setattr(common, "README", tmp_path / "README.md")
-        common.README.write_text("before\n<!-- one -->\n\n<!-- end of one -->\nafter\n")
+        support = reproductions("support")
+        monkeypatch.setattr(support, "README", tmp_path / "README.md")
+        support.README.write_text("before\n<!-- one -->\n\n<!-- end of one -->\nafter\n")
 
         def conclude(ours, judged, *, quick=False, readme=False):
             options = argparse.Namespace(quick=quick, readme=readme)
-            common.conclude("one", [common.Finding("A claim", "a | b", ours, judged)], options)
+            support.conclude("one", [support.Finding("A claim", "a | b", ours, judged)], options)
 
         conclude("error 1e-16", "true", readme=True)
         return conclude
