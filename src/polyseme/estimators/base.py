@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -22,20 +21,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.dirichlet import MODEL, with_inference
-from polyseme.core.edits import TopicEdit, merged_topics
+from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
     FoldedTraining,
     FoldIn,
-    Inference,
     TrainingDocuments,
     WordDocuments,
     fold_in_training,
     with_missing_words,
 )
-from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
-from polyseme.core.model import topic_use
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import as_counts, row_batches, sparse_counts, split_tokens, without_words
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
@@ -53,8 +50,8 @@ from polyseme.kernels import Array, Floats
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.evaluation import add_splits, score_tokens
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
-from polyseme.solvers import SOLVERS, EarlyStopping, Solver
-from polyseme.solvers.base import FitEnd, FitStarts, SolverRun
+from polyseme.solvers import SOLVERS, EarlyStopping
+from polyseme.solvers.base import FitEnd, FitStarts
 from polyseme.solvers.checkpoints import FitFolder
 from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of, word_names
 
@@ -432,17 +429,6 @@ class FittedDecomposition(CountDecomposition):
         for name, value in end.attributes.items():
             setattr(self, name, value)
 
-    def _share_fit(self, other: FittedDecomposition) -> None:
-        """Set the fit of another estimator, which has the same fitted model and training documents."""
-        clear_fit(self)
-        self.n_features_in_ = other.n_features_in_
-        if "feature_names_in_" in vars(other):
-            self.feature_names_in_ = other.feature_names_in_
-        self.fitted_, self.documents_, self.log_likelihood_ = other.fitted_, other.documents_, other.log_likelihood_
-        self.history_, self.n_iter_, self.converged_ = other.history_, other.n_iter_, other.converged_
-        if "solver_" in vars(other):  # not in a file of an earlier version
-            self.solver_ = other.solver_
-
 
 class TopicEstimator(FittedDecomposition):
     """Base class of topic models: `fit_transform`, `transform`, the scores and the table of topics."""
@@ -809,59 +795,13 @@ class TopicEstimator(FittedDecomposition):
         return probability
 
 
-class LikelihoodSettings(NamedTuple):
-    """Checked parameters of a fit by maximum likelihood."""
-
-    n_topics: int
-    n_init: int
-    max_iter: int
-    tol: float
-    solver: Solver
-    n_threads: int
-
-
-def topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
-    """Return the fields of FittedTopics that the fit of a PLSA or NMF determines, without folding in."""
-    model, unigram, wide = run.model, corpus.unigram, run.phi
-    use = corpus.map(partial(topic_use, model), run.theta, (wide,))
-    phi = wide[:, : model.n_topics]
-    topic_word = np.ascontiguousarray(phi.T)
-    topic_word[topic_word.sum(axis=1) == 0] = unigram  # a topic without documents
-    topic_share = None
-    if model.background is not None and model.background.joint:
-        topic_share = 1.0 - sum(shard.background for shard in use) / corpus.tokens
-    prior = model.doc_prior
-    if prior is not None and prior.for_training_documents() is not None:  # it depends on the training documents
-        prior = prior.for_new_documents()
-    inference: Inference = MaximumLikelihood(model.temperature, model.background, prior, topic_share)
-    if not model.loss.is_likelihood:
-        inference = LeastLoss(model.loss, model.free_scale)
-    return {
-        "topic_word": topic_word,
-        "active": (np.max([shard.largest for shard in use], axis=0)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),
-        "inference": inference,
-        "unigram": unigram,
-        "n_tokens": corpus.tokens,
-        "n_documents": corpus.documents,
-    }
-
-
-def edited_likelihood(fitted: FittedTopics, edit: TopicEdit) -> FittedTopics:
-    """Return the edited topics of a model whose inference is by maximum likelihood, not folded in yet."""
-    return replace(
-        fitted,
-        topic_word=merged_topics(fitted.topic_word, fitted.topic_weights, edit),
-        topic_weights=edit.sums(fitted.topic_weights),
-        active=edit.active(fitted.active),
-        inference=cast(MaximumLikelihood, fitted.inference).edited(edit),
-    )
-
-
-class LikelihoodFit(NamedTuple):
-    """Result of a fit by maximum likelihood."""
-
-    folded: FoldedTraining
-    end: FitSummary
+def share_fit(source: FittedDecomposition, target: FittedDecomposition) -> None:
+    """Set the fit of one estimator in another that has the same fitted model and training documents."""
+    clear_fit(target)
+    names = ("n_features_in_", "feature_names_in_", "fitted_", "documents_", "log_likelihood_", "history_", "n_iter_")
+    for name in (*names, "converged_", "solver_"):
+        if name in vars(source):  # feature names are optional
+            setattr(target, name, getattr(source, name))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from polyseme.errors import InputError
 from polyseme.estimators.base import TopicEstimator
+from polyseme.estimators.likelihood import LikelihoodSettings, fit_likelihood
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import Training, check_not_shards, training_corpus
 from polyseme.kernels import Array, Floats, normalize_rows
@@ -264,7 +265,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         with training_corpus(self, X, weights, feature_names, n_threads) as training:
             plsa = self._plsa(labels, layout, weights, training, guessed)
-            fit = plsa._fit_corpus(plsa._settings(), training)
+            fit = fit_likelihood(LikelihoodSettings.of(plsa), training)
         self._set_fitted(fit.folded, fit.end)
         self.classes_, self.multilabel_, self.unlabeled_ = labels.classes, labels.several, use
         self.topic_classes_ = _topic_classes(labels.n_classes, *layout)

@@ -329,14 +329,7 @@ class HierarchicalPLSA(TopicEstimator):
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
         """Return the words shown for each node; silent nodes have none."""
         names = names_of_words(self, vocabulary)
-        return words_of_amounts(self._node_amounts(), names, check_integer("n_words", n_words, least=1))
-
-    def _node_amounts(self) -> WordAmounts:
-        """Return the expected counts by which the words of the nodes are ranked."""
-        sizes = np.einsum("k,kv->v", self.topic_documents_, self.leaf_node_, dtype=np.float64)
-        return WordAmounts(
-            "documents", self.node_word_documents_, sizes, self.document_frequency_, self.node_word_
-        )  # fmt: skip
+        return words_of_amounts(node_amounts(self), names, check_integer("n_words", n_words, least=1))
 
     def _begin(self, tree: Tree, growth: TreeGrowth | None, corpus: Corpus, rng: np.random.Generator) -> TreeRun:
         """Begin a fit. The start and the growth of the tree use all documents, or a sample that fits in memory."""
@@ -374,6 +367,14 @@ class HierarchicalPLSA(TopicEstimator):
 
     def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
         return node_attributes(self.node_word_, self.leaf_node_, folded, corpus)
+
+
+def node_amounts(model: HierarchicalPLSA) -> WordAmounts:
+    """Return the expected counts by which the words of the nodes are ranked."""
+    sizes = np.einsum("k,kv->v", model.topic_documents_, model.leaf_node_, dtype=np.float64)
+    return WordAmounts(
+        "documents", model.node_word_documents_, sizes, model.document_frequency_, model.node_word_
+    )  # fmt: skip
 
 
 def node_attributes(node_word: Array, leaf_node: Array, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:

@@ -29,7 +29,8 @@ from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import FitSummary, TopicEstimator, edited_likelihood, fit_starts
+from polyseme.estimators.base import FitSummary, TopicEstimator, fit_starts
+from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
 from polyseme.estimators.validation import Training, clear_fit, init_parts, training_corpus
 from polyseme.kernels import Array, Floats, padded
@@ -418,7 +419,7 @@ class LDA(TopicEstimator):
             doc_topic_prior=Dirichlet(tuple(alpha.values)),
             topic_word_prior=Dirichlet(tuple(eta.values)),
         )
-        fit = plsa._fit_corpus(plsa._settings(), training)
+        fit = fit_likelihood(LikelihoodSettings.of(plsa), training)
         attributes = {"doc_topic_prior_": alpha.values, "topic_word_prior_": eta.values}
         self._set_fitted(fit.folded, fit.end._replace(solver=MAP), attributes)
         return fit.end.interrupted

@@ -24,7 +24,8 @@ from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches, sparse_counts
 from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import FittedDecomposition, edited_likelihood, fold_in_stored, stored_session
+from polyseme.estimators.base import FittedDecomposition, fold_in_stored, share_fit, stored_session
+from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import check_no_weights, observed_data, training_corpus
 from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
@@ -198,13 +199,12 @@ class NMF(FittedDecomposition):
             The fitted estimator.
         """
         loss = as_loss(self.loss)
-        plsa = PLSA(**self._plsa_parameters())
-        settings = plsa._settings()
+        settings = LikelihoodSettings.of(PLSA(**self._plsa_parameters()))
         if settings.solver == Auto():
             settings = settings._replace(solver=Auto(multiplicative_steps=MULTIPLICATIVE_STEPS))
         _check_place(X, loss.name, loss.is_likelihood)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
-            folded, end = plsa._fit_corpus(settings, training, free_scale=not loss.is_likelihood)
+            folded, end = fit_likelihood(settings, training, free_scale=not loss.is_likelihood)
             attributes = self._of_documents(folded, training.corpus.all_documents)
         self._set_fitted(folded, end, {**attributes, "loss_": loss.name})
         finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
@@ -309,7 +309,7 @@ class NMF(FittedDecomposition):
                 "fit PLSA with this loss."
             )
         plsa = PLSA(**{**self._plsa_parameters(), "init": self.init if isinstance(self.init, str) else "random"})
-        plsa._share_fit(self)
+        share_fit(self, plsa)
         plsa.word_background_ = np.zeros(self.unigram_.size)
         return plsa
 
@@ -329,7 +329,7 @@ class NMF(FittedDecomposition):
         """
         names = cls().get_params(deep=False)
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in names})
-        model._share_fit(plsa)
+        share_fit(plsa, model)
         model.loss_, model.doc_totals_ = KULLBACK_LEIBLER.name, plsa.doc_weights_ * plsa.n_tokens_
         return model
 

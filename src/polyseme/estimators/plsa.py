@@ -17,58 +17,27 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import FittedTopics, FoldedTraining, fold_in_training
-from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
+from polyseme.core.fitted import FittedTopics, FoldedTraining
+from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.model import Model, as_background, as_loss
 from polyseme.core.shard import Shard, as_counts
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import (
-    FitSummary,
-    LikelihoodFit,
-    LikelihoodSettings,
-    TopicEstimator,
-    edited_likelihood,
-    fit_starts,
-    topics_of_run,
-)
+from polyseme.estimators.base import TopicEstimator
+from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.validation import (
-    Training,
-    as_solver,
-    check_has_words,
-    check_seed,
     clear_fit,
     factor_dtype,
-    init_parts,
     model_from_parameters,
     training_corpus,
     training_data,
-    with_early_stopping,
 )
 from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
 from polyseme.priors import Prior, as_prior
-from polyseme.solvers.base import (
-    FitProblem,
-    Snapshot,
-    SolverRun,
-    best_fit,
-    check_solver,
-    end_of_preliminary_fit,
-    finish_fit,
-    generators,
-    seeds,
-)
-from polyseme.solvers.initialize import (
-    check_named_start,
-    given_pair,
-    given_topics,
-    is_topics_only,
-    named_start,
-    random_topics,
-)
-from polyseme.solvers.majorize import scaled_start
+from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
+from polyseme.solvers.initialize import random_topics
 from polyseme.solvers.online import StepwiseEM, Stream
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
+from polyseme.utils import check_n_jobs, check_n_topics, effective_threads
 
 MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
@@ -314,9 +283,9 @@ class PLSA(TopicEstimator):
         Self
             The fitted estimator.
         """
-        settings = self._settings()
+        settings = LikelihoodSettings.of(self)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
-            fit = self._fit_corpus(settings, training)
+            fit = fit_likelihood(settings, training)
             attributes = self._of_documents(fit.folded, training.corpus.all_documents)
         self._set_fitted(fit.folded, fit.end, attributes)
         finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
@@ -501,64 +470,6 @@ class PLSA(TopicEstimator):
     def _inference(self) -> MaximumLikelihood:
         return cast(MaximumLikelihood, self._topics.inference)
 
-    def _settings(self) -> LikelihoodSettings:
-        """Return the checked parameters of the fit."""
-        solver = with_early_stopping(self.early_stopping, as_solver(self.solver))
-        return LikelihoodSettings(
-            check_n_topics(self.n_components),
-            check_integer("n_init", self.n_init, least=1),
-            solver.max_iter if self.max_iter is None else check_integer("max_iter", self.max_iter, least=1),
-            check_nonnegative("tol", self.tol),
-            solver,
-            effective_threads(check_n_jobs(self.n_jobs)),
-        )
-
-    def _fit_corpus(
-        self, settings: LikelihoodSettings, training: Training, *, free_scale: bool = False
-    ) -> LikelihoodFit:
-        """Fit a corpus. This sets no attribute, because NMF and LDA with solver="map" use the result, too.
-
-        `free_scale` says whether the scale of documents is free with a loss other than Kullback-Leibler, as in NMF.
-        """
-        corpus, vocabulary = training
-        check_seed(self.checkpoint, self.random_state)
-        model = model_from_parameters(self, settings.n_topics, corpus, vocabulary, free_scale=free_scale)
-        solver = check_solver(settings.solver, FitProblem(model, corpus), checkpoint=self.checkpoint is not None)
-        problem = FitProblem(model, corpus).placed_for(solver)
-        check_has_words(problem.corpus)  # a manifest may promise words that damaged shards do not have
-        if not model.loss.is_likelihood:
-            model.loss.check_data(problem.corpus.counts)
-        folder = fit_starts(corpus, self.random_state, self.checkpoint)
-
-        def begin(place: Any, rng: np.random.Generator) -> SolverRun:
-            return solver.begin(FitProblem(model, place), *self._start(place, model, rng))
-
-        def resume(place: Any, state: Snapshot) -> SolverRun:
-            return solver.resume(FitProblem(model, place), state)
-
-        n_init = settings.n_init if isinstance(self.init, str) else 1
-        starts = folder.starts(
-            problem.corpus,
-            (solver, model, *init_parts(self.init), settings.max_iter, settings.tol, corpus.dtype),
-            seeds(self.random_state, n_init),
-            begin,
-            resume if solver.resumable else None,
-        )
-        best, interrupted = best_fit(self, starts, max_iter=settings.max_iter, tol=settings.tol)
-        end, topics = FitSummary.of(best, interrupted, solver.name), topics_of_run(best.run, problem.corpus)
-        rows = None
-        if not topics["inference"].has_one_maximum:
-            rows = best.run.inferred if problem.corpus is corpus else corpus.split(best.run.inferred)
-            rows = _rows_of_all(corpus, rows)
-        problem.corpus.release()
-        del best, problem, starts  # frees the memory of the fit before the documents are folded in
-        doc_prior = None if self.doc_topic_prior is None else as_prior(self.doc_topic_prior)
-        prior = None if doc_prior is None or doc_prior.neutral else doc_prior.for_training_documents()
-        folded = fold_in_training(corpus.all_documents, vocabulary=vocabulary, rows=rows, prior=prior, **topics)
-        if not interrupted:
-            folder.finish()
-        return LikelihoodFit(folded, end)
-
     def _edit_topics(self, edit: TopicEdit) -> None:
         self.fitted_ = edited_likelihood(self.fitted_, edit)
         self.n_components = self.fitted_.n_topics
@@ -587,48 +498,6 @@ class PLSA(TopicEstimator):
             parts = corpus.map(partial(background_tokens, inference, by_document), rows, (folded.fitted.topic_word,))
             np.divide(np.sum(parts, axis=0), corpus.word_totals, out=shares, where=corpus.word_totals > 0)
         return {"word_background_": shares}
-
-    def _start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
-        """Return theta, in the form that the corpus uses, and phi, both padded. With another loss, return n_d theta."""
-        theta, phi = self._unshaped_start(corpus, model, rng)
-        if model.doc_prior is not None and model.doc_prior.for_training_documents() is not None:  # a corpus in memory
-            rows = theta[:, : model.n_topics].astype(np.float64)
-            theta = padded(model.doc_prior.adapt_start(rows), theta.dtype, model.n_columns)
-        return theta, phi
-
-    def _unshaped_start(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
-        """Return the start before the prior on P(z|d) sets weights to zero."""
-        if is_topics_only(self.init):
-            phi = given_topics(self.init[1], corpus, model)
-            fold_in = fold_in_shard if model.loss.is_likelihood else fold_in_by_loss
-            return corpus.rows(partial(fold_in, model), (phi,)), phi
-        if not isinstance(self.init, str) and model.free_scale:
-            return given_pair(self.init, corpus, model, corpus.kept)
-        theta, phi = self._named_or_given(corpus, model, rng)
-        if model.loss.is_likelihood:
-            return theta, phi
-        docs, first = scaled_start(corpus, theta), model.loss.first_stage
-        if first is None or not isinstance(self.init, str):
-            return docs, phi
-        problem = FitProblem(replace(model, loss=first), corpus)
-        solver = check_solver(as_solver("auto"), problem, checkpoint=False)
-        end = end_of_preliminary_fit(lambda: solver.begin(problem, docs, phi), max_iter=solver.max_iter, tol=self.tol)
-        return end.inferred, end.phi
-
-    def _named_or_given(self, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
-        if isinstance(self.init, str):
-            check_named_start(self.init)
-            return named_start(self.init, corpus, model, rng, variance=as_solver(self.solver).start_variance)
-        return given_pair(self.init, corpus, model, corpus.kept)
-
-
-def _rows_of_all(corpus: Corpus, rows: Any) -> Any:
-    """Return the rows of a fit for all documents, with zeros for documents that the fit did not use."""
-    if corpus.kept is None:
-        return rows
-    wide = np.zeros((corpus.all_documents.n_docs, rows.shape[1]), dtype=rows.dtype)
-    wide[corpus.kept] = rows
-    return wide
 
 
 def background_tokens(

@@ -25,6 +25,7 @@ from polyseme.core.shard import row_batches, sparse_counts
 from polyseme.errors import InputError
 from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
+from polyseme.estimators.hierarchical import node_amounts
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import (
     WordAmounts,
@@ -593,7 +594,7 @@ def _normalize_factors(W: Array, H: Floats) -> tuple[Floats, Floats]:
 def _tree_nodes(model: HierarchicalPLSA) -> list[dict[str, Any]]:
     """Return the nodes of a topic tree."""
     tree = model.tree_
-    shown = shown_words(model._node_amounts(), _NODE_WORDS)
+    shown = shown_words(node_amounts(model), _NODE_WORDS)
     topic_of = {leaf: topic for topic, leaf in enumerate(tree.leaves)}
     return [
         {
