@@ -15,12 +15,13 @@ from safetensors.numpy import save_file
 import oracles
 import polyseme
 from estimator_cases import MEMBERS, NMF_LOSSES, PLSA_LOSSES, X_WITH_GAPS, fitted_attributes
-from polyseme import PLSA, Background, JointBackground, ModelFileError
+from polyseme import PLSA, Background, JointBackground, ModelFileError, TensorPLSA, solvers
 from polyseme.io import arrays as arrays_module
 from polyseme.io import models as storage
 from polyseme.io.arrays import read_safetensors
 from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.solvers import SOLVERS
+from sealed_files import rewrite_model
 from solver_problems import LIKELIHOOD
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -428,3 +429,29 @@ def test_a_failed_write_of_an_array_leaves_no_half_file(model, tmp_path, monkeyp
     with pytest.raises(type(error)):
         storage.save(model, tmp_path / "model", documents_beside=True)
     assert list(tmp_path.iterdir()) == []
+
+
+# declarations
+
+
+def test_an_attribute_that_the_class_does_not_declare_is_refused(path):
+    rewrite_model(path, lambda header, _: header["attributes"].update(secret_=1) and None)
+    with pytest.raises(ModelFileError, match="'secret_' is not an attribute of a fitted PLSA"):
+        polyseme.load(path)
+
+
+def test_the_attributes_that_solvers_set_are_restored(tmp_path):
+    for settings in ({"solver": "annealed"}, {"early_stopping": solvers.EarlyStopping(folds=2)}):
+        model = PLSA(2, random_state=0, max_iter=5, **settings).fit(X)
+        model.save(tmp_path / "model")
+        loaded = polyseme.load(tmp_path / "model")
+        for name in {"annealing_", "held_out_"} & vars(model).keys():
+            assert np.array_equal(getattr(loaded, name), getattr(model, name))
+        assert vars(loaded).keys() == vars(model).keys()
+
+
+def test_factors_of_a_tensor_that_contradict_its_shape_are_refused(tmp_path):
+    TensorPLSA(2, random_state=0).fit(X.reshape(len(X), 3, -1)).save(tmp_path / "model")
+    rewrite_model(tmp_path / "model", lambda _, tensors: tensors.update(factor_1_=tensors["factor_1_"][:, :2].copy()))
+    with pytest.raises(ModelFileError, match="the factors do not have the sizes in shape_"):
+        polyseme.load(tmp_path / "model")

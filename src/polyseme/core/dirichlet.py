@@ -22,6 +22,7 @@ T. Minka (2000). Estimating a Dirichlet distribution. Technical report, MIT.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -39,6 +40,7 @@ from polyseme.core.fitted import (
     GivenDocuments,
     NoLargeArrays,
     PriorEvidence,
+    StoredArray,
     mean_operands,
     posterior_operands,
     sample_size,
@@ -239,6 +241,12 @@ class DirichletPosterior:
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "topic_word": StoredArray("KW"),
+        "alpha": StoredArray("K"),
+        "eta": StoredArray("W"),
+    }
+    stored_by_document: ClassVar[Mapping[str, StoredArray]] = {"gamma": StoredArray("DK")}
     topic_word: Array
     """lambda, the Dirichlet parameters of the topics (K x words)."""
     alpha: Floats

@@ -58,6 +58,17 @@ class GivenDocuments(NamedTuple):
     """Weights v of the entries, where the counts are v x. None: all are one."""
 
 
+class StoredArray(NamedTuple):
+    """Declaration of an array that a model file stores."""
+
+    axes: str
+    """A letter for each axis: documents D, topics (or leaves) K, words W, others as the class needs. Axes with the same
+    letter have the same size; * is any size."""
+    dtypes: tuple[str, ...] = ("float32", "float64")
+    """Allowed dtypes; "object" and "str" are lists of strings in the file."""
+    required: bool = True
+
+
 class Inference(Protocol):
     """How the weights of a document are found with the topics fixed."""
 
@@ -197,6 +208,18 @@ class WordDocuments(NamedTuple):
 class FittedTopics:
     """A fitted topic model."""
 
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "topic_word": StoredArray("KW"),
+        "topic_weights": StoredArray("K"),
+        "unigram": StoredArray("W"),
+        "active": StoredArray("K", ("bool",)),
+    }
+    stored_words: ClassVar[Mapping[str, StoredArray]] = {
+        "amounts": StoredArray("KW"),
+        "topics": StoredArray("K"),
+        "words": StoredArray("W"),
+    }
+    """Arrays of `word_documents`."""
     topic_word: Array
     """P(w|z), K x words; rows sum to one."""
     topic_weights: Floats
@@ -293,6 +316,11 @@ def with_missing_words(rows: Array, missing: Array, unigram: Floats) -> Array:
 class TrainingDocuments:
     """Parameters of the training documents of a fitted model."""
 
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "doc_weights": StoredArray("D"),
+        "doc_topic": StoredArray("DK"),
+        "background": StoredArray("D"),
+    }
     doc_weights: Floats
     """P(d)."""
     doc_topic: Array

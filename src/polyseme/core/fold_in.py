@@ -14,13 +14,14 @@ T. Hofmann (1999). Probabilistic latent semantic indexing. SIGIR, 50-57.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from polyseme.core.edits import TopicEdit, without
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, StoredArray, mean_operands
 from polyseme.core.model import Background, Model, m_step_docs, restore_support
 from polyseme.core.shard import Shard, sparse_counts
 from polyseme.errors import UnsupportedError
@@ -52,6 +53,8 @@ class MaximumLikelihood(NoLargeArrays):
     is_likelihood: ClassVar[bool] = True
     has_prior_mean: ClassVar[bool] = False
     learns_prior: ClassVar[bool] = True
+    stored: ClassVar[Mapping[str, StoredArray]] = {}
+    stored_by_document: ClassVar[Mapping[str, StoredArray]] = {}
     parameter_names: ClassVar[tuple[str, ...]] = ()
     temperature: float = 1.0
     """Exponent beta of tempered EM."""
@@ -244,6 +247,8 @@ class LeastLoss(NoLargeArrays):
     background: ClassVar[None] = None
     prior: ClassVar[None] = None
     topic_share: ClassVar[None] = None
+    stored: ClassVar[Mapping[str, StoredArray]] = {}
+    stored_by_document: ClassVar[Mapping[str, StoredArray]] = {"factor": StoredArray("DK")}
     loss: Loss
     """What is minimized."""
     free_scale: bool

@@ -15,13 +15,14 @@ D. Blei and J. Lafferty (2007). A correlated topic model of Science. Annals of A
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, StoredArray, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import (
     Array,
@@ -188,6 +189,8 @@ class LogisticNormalPosterior(NoLargeArrays):
     parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")
     temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
+    stored: ClassVar[Mapping[str, StoredArray]] = {"mean": StoredArray("K"), "covariance": StoredArray("KK")}
+    stored_by_document: ClassVar[Mapping[str, StoredArray]] = {"mean": StoredArray("DK"), "variance": StoredArray("DK")}
     mean: Floats
     """mu, shape (K,)."""
     covariance: Floats

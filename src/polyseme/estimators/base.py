@@ -27,6 +27,7 @@ from polyseme.core.fitted import (
     FittedTopics,
     FoldedTraining,
     FoldIn,
+    StoredArray,
     TrainingDocuments,
     WordDocuments,
     fold_in_training,
@@ -46,6 +47,8 @@ from polyseme.estimators.validation import (
     training_data,
 )
 from polyseme.io import models
+from polyseme.io.files import COUNT, FLAG, NULL, OBJECT, TEXT, either
+from polyseme.io.models import NUMBER_OR_NAN, WORDS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.evaluation import add_splits, score_tokens
@@ -59,8 +62,13 @@ from polyseme.utils import check_integer, check_share, effective_threads, perple
 class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of transformers with components_ (K x features) that preserve float32."""
 
-    file_attributes: ClassVar[tuple[str, ...]] = ("components_",)
-    """Fitted attributes without which a model file is refused."""
+    stored: ClassVar[StoredAttributes] = {
+        "n_features_in_": StoredValue(COUNT),
+        "feature_names_in_": WORDS,
+    }
+    """Fitted attributes in a model file, except `history_`."""
+    inferences: ClassVar[tuple[type[Any], ...]] = ()
+    """Kinds of inference that the fitted model can have."""
     components_: Array
     vocabulary_: Array | None = None
 
@@ -81,6 +89,9 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         models.save(self, path)
+
+    def check_stored(self) -> None:
+        """Raise ValueError if attributes from a model file contradict each other."""
 
     @property
     def _n_features_out(self) -> int:
@@ -145,9 +156,19 @@ class FittedDecomposition(CountDecomposition):
     Attributes of the estimator are read-only properties over these two objects.
     """
 
-    file_attributes: ClassVar[tuple[str, ...]] = ("fitted_", "n_features_in_")
-    inferences: ClassVar[tuple[str, ...]] = (MaximumLikelihood.kind,)
-    """Kinds of inference that the fitted model can have."""
+    stored: ClassVar[StoredAttributes] = {
+        **CountDecomposition.stored,
+        "fitted_": StoredValue(OBJECT, required=True),
+        "documents_": StoredValue(either(NULL, OBJECT)),
+        "n_features_in_": StoredValue(COUNT, required=True),
+        "log_likelihood_": NUMBER_OR_NAN,
+        "n_iter_": StoredValue(COUNT),
+        "converged_": StoredValue(FLAG),
+        "solver_": StoredValue(TEXT),
+        "annealing_": StoredArray("**", required=False),  # set by some solvers, as held_out_
+        "held_out_": StoredArray("*", required=False),
+    }
+    inferences: ClassVar[tuple[type[Any], ...]] = (MaximumLikelihood,)
     weighs_entries: ClassVar[bool] = False
     """Whether `fit` and `transform` accept missing entries and weights of entries."""
     edits_topics: ClassVar[bool] = False

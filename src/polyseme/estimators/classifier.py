@@ -17,18 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError
 from polyseme.estimators.base import TopicEstimator
 from polyseme.estimators.likelihood import LikelihoodSettings, fit_likelihood
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import Training, check_not_shards, training_corpus
+from polyseme.io.files import FLAG, NOT_A_NUMBER, TEXT, either, number
+from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.priors import Dirichlet, KnownTopics, Smoothing
 from polyseme.solvers.base import finish_fit, generators
@@ -53,6 +56,13 @@ in units of `doc_smoothing` per class. They were chosen on unbalanced parts of 2
 _SHARPNESS = 4.0
 """Power of the weights of classes that gives their probabilities. It calibrates the probabilities of held-out training
 documents of 20 Newsgroups (docs/labels.md)."""
+
+
+_CLASS_DTYPES = (
+    "str", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+    "float64",
+)  # fmt: skip
+"""Dtypes of `classes_` in a model file."""
 
 
 class TopicClassifier(ClassifierMixin, TopicEstimator):
@@ -169,6 +179,15 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     unlabeled_: str
     multilabel_: bool
     threshold_: float
+
+    stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator.stored,
+        "classes_": StoredArray("C", _CLASS_DTYPES),
+        "multilabel_": StoredValue(FLAG, required=True),
+        "unlabeled_": StoredValue(TEXT),
+        "topic_classes_": StoredArray("K", INTEGERS),
+        "threshold_": StoredValue(either(number(0, 1), NOT_A_NUMBER), required=True),
+    }
 
     def __init__(
         self,
@@ -391,6 +410,14 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         probabilities = self.class_probabilities(doc_topic)
         labels = [str(self.classes_[c]) for c in probabilities.argmax(axis=1)]
         return {"predicted": np.array(labels, dtype=object), "probability": probabilities.max(axis=1)}
+
+    def check_stored(self) -> None:
+        if (
+            not len(self.classes_)
+            or self.topic_classes_.min() < FREE
+            or self.topic_classes_.max() >= len(self.classes_)
+        ):
+            raise ValueError("topic_classes_ has an index that is not one of a class")
 
     def _class_weights(self, X: Any) -> Floats:
         return self._sums_by_class(self.transform(X).astype(np.float64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator
 from polyseme.estimators.validation import factor_dtype, training_data
+from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats
 from polyseme.solvers.base import Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
@@ -130,7 +131,8 @@ class CorrelatedTopicModel(TopicEstimator):
     ((2, 2), (4, 2))
     """
 
-    inferences = (LogisticNormalPosterior.kind,)
+    stored: ClassVar[StoredAttributes] = {**TopicEstimator.stored, "bound_": NUMBER_OR_NAN}
+    inferences = (LogisticNormalPosterior,)
     refits = True
 
     def __init__(

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyseme.core.fitted import DocumentSums, FoldedTraining, document_sums, fold_in_training, with_missing_words
+from polyseme.core.fitted import (
+    DocumentSums,
+    FoldedTraining,
+    StoredArray,
+    document_sums,
+    fold_in_training,
+    with_missing_words,
+)
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.shard import Shard, row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
@@ -17,6 +24,8 @@ from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
 from polyseme.estimators.base import FitSummary, TopicEstimator, fit_starts
 from polyseme.estimators.validation import Training, training_corpus
+from polyseme.io.files import NULL, TEXT, either, list_of
+from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, seeds
@@ -148,10 +157,18 @@ class HierarchicalPLSA(TopicEstimator):
     ((3, 5), (4, 2))
     """
 
-    file_attributes = (
-        *TopicEstimator.file_attributes, "parents_", "leaves_", "silent_", "node_word_", "leaf_node_", "node_weights_",
-        "node_word_documents_",
-    )  # fmt: skip
+    stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator.stored,
+        "parents_": StoredArray("N", INTEGERS),
+        "leaves_": StoredArray("K", INTEGERS),
+        "silent_": StoredArray("S", INTEGERS),
+        "node_names_": StoredValue(either(NULL, list_of(TEXT))),
+        "node_word_": StoredArray("NW"),
+        "leaf_node_": StoredArray("KN"),
+        "node_weights_": StoredArray("N"),
+        "node_word_documents_": StoredArray("NW"),
+        "labels_": StoredArray("D", INTEGERS, required=False),
+    }
     node_word_: Array
     leaf_node_: Array
 
@@ -325,6 +342,13 @@ class HierarchicalPLSA(TopicEstimator):
         """The fitted tree, a `polyseme.core.tree.Tree`."""
         names = None if self.node_names_ is None else tuple(self.node_names_)
         return Tree(tuple(int(parent) for parent in self.parents_), names, tuple(int(node) for node in self.silent_))
+
+    def check_stored(self) -> None:
+        tree = as_tree(self.parents_, 0, 0, [int(node) for node in self.silent_])
+        if self.leaves_.tolist() != list(tree.leaves):
+            raise ValueError("leaves_ are not the leaves of the tree")
+        if len(getattr(self, "node_names_", None) or tree.parents) != len(tree.parents):
+            raise ValueError("node_names_ does not have one name for each node")
 
     def _node_words(self, vocabulary: Sequence[str] | None, n_words: int) -> list[list[str]]:
         """Return the words shown for each node; silent nodes have none."""

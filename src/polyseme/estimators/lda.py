@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -24,7 +24,7 @@ from polyseme.core.dirichlet import (
     padded_parameters,
 )
 from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import FittedTopics, FoldedTraining, fold_in_training
+from polyseme.core.fitted import FittedTopics, FoldedTraining, StoredArray, fold_in_training
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
@@ -33,6 +33,7 @@ from polyseme.estimators.base import FitSummary, TopicEstimator, fit_starts
 from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
 from polyseme.estimators.validation import Training, clear_fit, init_parts, training_corpus
+from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats, padded
 from polyseme.priors import Dirichlet
 from polyseme.solvers.base import Snapshot, best_fit, finish_fit, generators, seeds
@@ -198,8 +199,13 @@ class LDA(TopicEstimator):
     (2, 2)
     """
 
-    file_attributes = (*TopicEstimator.file_attributes, "doc_topic_prior_", "topic_word_prior_")
-    inferences = (DirichletPosterior.kind, MaximumLikelihood.kind)
+    stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator.stored,
+        "doc_topic_prior_": StoredArray("K"),
+        "topic_word_prior_": StoredArray("W"),
+        "bound_": NUMBER_OR_NAN,
+    }
+    inferences = (DirichletPosterior, MaximumLikelihood)
     edits_topics = True
     refits = True
 

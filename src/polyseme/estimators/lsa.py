@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, training_data
+from polyseme.io.files import COUNT, one_of
+from polyseme.io.models import WORDS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, check_sparse, single_threaded_blas
 from polyseme.utils import check_integer, check_n_topics
 
@@ -130,7 +133,17 @@ class LSA(CountDecomposition):
     [[0.0, 0.0, 90.0]]
     """
 
-    file_attributes = ("components_", "weights_", "word_weights_", "singular_values_")
+    stored: ClassVar[StoredAttributes] = {
+        **CountDecomposition.stored,
+        "components_": StoredArray("KW"),
+        "weights_": StoredValue(one_of(*WEIGHTS), required=True),
+        "word_weights_": StoredArray("W"),
+        "singular_values_": StoredArray("K"),
+        "explained_variance_ratio_": StoredArray("K", required=False),
+        "n_components_": StoredValue(COUNT),
+        "doc_vectors_": StoredArray("DK", required=False),
+        "vocabulary_": WORDS,
+    }
 
     def __init__(self, n_components: float = 100, *, weights: str = "log-entropy", dtype: Any = None) -> None:
         self.n_components = n_components

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import FoldedTraining, observed_shares
+from polyseme.core.fitted import FoldedTraining, StoredArray, observed_shares
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, select_known_words
 from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches, sparse_counts
@@ -28,6 +28,8 @@ from polyseme.estimators.base import FittedDecomposition, fold_in_stored, share_
 from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import check_no_weights, observed_data, training_corpus
+from polyseme.io.files import TEXT
+from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
 from polyseme.losses import KULLBACK_LEIBLER, Loss
 from polyseme.losses.entry_weights import EntryWeights
@@ -133,9 +135,14 @@ class NMF(FittedDecomposition):
     ((4, 2), True)
     """
 
-    file_attributes = (*FittedDecomposition.file_attributes, "loss_")
+    stored: ClassVar[StoredAttributes] = {
+        **FittedDecomposition.stored,
+        "loss_": StoredValue(TEXT, required=True),
+        "doc_totals_": StoredArray("D", required=False),
+        "reconstruction_err_": NUMBER_OR_NAN,
+    }
     weighs_entries = True
-    inferences = (MaximumLikelihood.kind, LeastLoss.kind)
+    inferences = (MaximumLikelihood, LeastLoss)
     edits_topics = True
     refits = True
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import FittedTopics, FoldedTraining
+from polyseme.core.fitted import FittedTopics, FoldedTraining, StoredArray
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.model import Model, as_background, as_loss
 from polyseme.core.shard import Shard, as_counts
@@ -32,6 +32,7 @@ from polyseme.estimators.validation import (
     training_corpus,
     training_data,
 )
+from polyseme.io.models import StoredAttributes
 from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
 from polyseme.priors import Prior, as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
@@ -210,7 +211,8 @@ class PLSA(TopicEstimator):
     (2, 2)
     """
 
-    inferences = (MaximumLikelihood.kind, LeastLoss.kind)
+    stored: ClassVar[StoredAttributes] = {**TopicEstimator.stored, "word_background_": StoredArray("W", required=False)}
+    inferences = (MaximumLikelihood, LeastLoss)
     weighs_entries = True
     edits_topics = True
     refits = True

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import check_not_shards, clear_fit, factor_dtype
+from polyseme.io.files import FLAG, number
+from polyseme.io.models import NESTED, NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.simplex import Hull, SimplexMap, farthest_corners
 from polyseme.simplex.hull import Corners, smallest_corners
@@ -117,7 +120,16 @@ class RealTopicModel(Decomposition):
     True
     """
 
-    file_attributes = ("model_", "components_", "shift_", "total_", "non_negative_")
+    stored: ClassVar[StoredAttributes] = {
+        **Decomposition.stored,
+        "model_": StoredValue(NESTED, required=True),
+        "components_": StoredArray("KW"),
+        "shift_": StoredArray("*"),
+        "total_": StoredValue(number(1e-30, 1e30), required=True),
+        "non_negative_": StoredValue(FLAG, required=True),
+        "doc_topic_": StoredArray("DK", required=False),
+        "reconstruction_err_": NUMBER_OR_NAN,
+    }
 
     def __init__(
         self,

@@ -6,16 +6,19 @@ The data are an n-way array, dense or sparse, or a long table with one column pe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError
 from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, working_dtype
+from polyseme.io.files import COUNT, FLAG, NULL, TEXT, either, list_of
+from polyseme.io.models import INTEGERS, NUMBER, NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
 from polyseme.metrics.words import largest_items
 from polyseme.solvers.base import FitEnd, Start, best_fit, finish_fit, generators
@@ -125,7 +128,17 @@ class TensorPLSA(CountDecomposition):
     [(2, 2), (2, 2), (2, 3)]
     """
 
-    file_attributes = ("topic_weights_", "shape_")
+    stored: ClassVar[StoredAttributes] = {
+        **CountDecomposition.stored,
+        "topic_weights_": StoredArray("K"),
+        "shape_": StoredArray("M", INTEGERS),
+        "factor_*_": StoredArray("K*", required=False),
+        "mode_labels_": StoredValue(either(NULL, list_of(list_of(either(FLAG, NUMBER, TEXT))))),
+        "n_tokens_": StoredValue(NUMBER),
+        "log_likelihood_": NUMBER_OR_NAN,
+        "n_iter_": StoredValue(COUNT),
+        "converged_": StoredValue(FLAG),
+    }
 
     def __init__(
         self,
@@ -327,6 +340,10 @@ class TensorPLSA(CountDecomposition):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")
+
+    def check_stored(self) -> None:
+        if [factor.shape[1] for factor in self.factors_] != self.shape_.tolist():
+            raise ValueError("the factors do not have the sizes in shape_")
 
     def _mode(self, mode: Any) -> int:
         n_modes = len(self.shape_)

@@ -4,6 +4,9 @@ The tensors are the fitted arrays. The metadata has one JSON object (`polyseme`)
 There is no pickle, and nothing in a file is executed. The fitted model (`FittedTopics`) and its training documents are
 stored field by field: arrays as tensors with names such as "fitted_.topic_word", the rest in the JSON object.
 
+What a file may contain is declared by the classes: an estimator declares its fitted attributes (`stored`) and the kinds
+of inference of its fitted model (`inferences`), and these declare their arrays.
+
 Arrays with one row per training document can be larger than memory. With `documents_beside` each of them is a .npy file
 beside the model file (doc_topic.npy, doc_weights.npy ...), whose name, shape, type and digest are in the header. The
 files are written in blocks, and mapped when the model is loaded.
@@ -12,8 +15,9 @@ files are written in blocks, and mapped when the model is loaded.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -23,11 +27,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from polyseme.core.dirichlet import DirichletPosterior
-from polyseme.core.fitted import FittedTopics, LearnedPrior, TrainingDocuments, WordDocuments
+from polyseme.core.fitted import FittedTopics, LearnedPrior, StoredArray, TrainingDocuments, WordDocuments
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
 from polyseme.core.model import Background, JointBackground
-from polyseme.core.tree import as_tree
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.arrays import (
     digest_of,
@@ -44,6 +47,7 @@ from polyseme.io.files import (
     NULL,
     OBJECT,
     TEXT,
+    Check,
     check_fields,
     digest_of_file,
     either,
@@ -60,9 +64,7 @@ from polyseme.losses import Loss
 from polyseme.priors import Prior
 
 FORMAT_VERSION = 2
-"""Version of the model files that this version of polyseme writes."""
-_OLDEST_VERSION = 2
-"""Oldest version of the model files that this version of polyseme reads. Version 1 was never released."""
+"""Version of the model files that this version of polyseme writes and reads. Version 1 was never released."""
 _HEADER = {
     "class": TEXT,
     "parameters": OBJECT,
@@ -71,6 +73,7 @@ _HEADER = {
     "nested": mapping_to(OBJECT),
 }
 """Fields of an estimator in the header of a file, and of the estimators that it contains."""
+_REQUIRED = ("class", "parameters", "attributes", "history")
 _PARAMETERS = {
     "callback": NULL,
     "checkpoint": NULL,
@@ -92,14 +95,42 @@ _FILE_FIELDS = {"file": TEXT, "shape": _SHAPE, "dtype": _FLOATS_AND_INTEGERS, "s
 """Fields of an array in a file beside the model file."""
 _CONSTANT_FIELDS = {"value": number(0, 1)}
 """Field of the share of the background if it is the same in all documents, so that it needs no file."""
-_DOC_WEIGHTS, _BACKGROUND_SHARES = "documents_.doc_weights", "documents_.background"
-
 _FITTED, _DOCUMENTS = "fitted_", "documents_"
-_FITTED_ARRAYS = ("topic_word", "topic_weights", "unigram", "active")
-_DOCUMENT_ARRAYS = ("doc_weights", "doc_topic", "background")
-_INFERENCES: dict[str, type[Any]] = {
-    kind.kind: kind for kind in (MaximumLikelihood, DirichletPosterior, LogisticNormalPosterior, LeastLoss)
-}
+_DOC_WEIGHTS, _BACKGROUND_SHARES = "documents_.doc_weights", "documents_.background"
+NUMBER = number(-np.inf, np.inf)
+_SETTING = either(NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
+_BACKGROUND = {"share": number(0, 1), "joint": FLAG}
+_INFERENCE = {
+    MaximumLikelihood: {
+        "kind": TEXT, "temperature": NUMBER, "prior": either(NULL, _SETTING),
+        "topic_share": either(NULL, number(0, 1)),
+        "background": either(NULL, object_with(_BACKGROUND, required=tuple(_BACKGROUND))),
+    },
+    DirichletPosterior: {"kind": TEXT},
+    LogisticNormalPosterior: {"kind": TEXT},
+    LeastLoss: {"kind": TEXT, "loss": _SETTING, "free_scale": FLAG},
+}  # fmt: skip
+"""Fields of an inference that are not arrays."""
+_FITTED_FIELDS = {
+    "n_tokens": NUMBER, "n_documents": NUMBER, "vocabulary": either(NULL, list_of(TEXT)), "inference": OBJECT,
+}  # fmt: skip
+
+
+class StoredValue(NamedTuple):
+    """Declaration of a fitted attribute that is not an array."""
+
+    check: Check
+    required: bool = False
+
+
+Stored = StoredArray | StoredValue
+StoredAttributes = Mapping[str, Stored]
+INTEGERS = ("int64",)
+"""Dtypes of indices."""
+WORDS = StoredArray("W", ("object",), required=False)
+"""Declaration of the names of words."""
+NUMBER_OR_NAN = StoredValue(either(NUMBER, NOT_A_NUMBER))
+NESTED = Check(lambda value: isinstance(value, BaseEstimator), "an estimator")
 
 
 def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = False) -> None:
@@ -112,33 +143,44 @@ def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = Fals
     described, tensors = _to_header(model, "")
     header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
     if documents_beside:
-        moved = {name: tensors.pop(name) for name in _DOCUMENT_FILES if name in tensors}
-        header[_BESIDE] = {name: _write_beside(name, array, Path(path).parent) for name, array in moved.items()}
+        files, folder = _document_files(type(model)), Path(path).parent
+        moved = {name: tensors.pop(name) for name in files if name in tensors}
+        header[_BESIDE] = {name: _write_beside(name, array, folder / files[name]) for name, array in moved.items()}
     text = json.dumps(header)
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     write_safetensors(path, contiguous, {_KEY: text, _DIGEST: digest_of(text, contiguous)})
 
 
-def _write_beside(name: str, array: Array, folder: Path) -> dict[str, Any]:
+def _write_beside(name: str, array: Array, path: Path) -> dict[str, Any]:
     """Write an array to its own file, and return its description. A constant share of the background needs no file."""
     if name == _BACKGROUND_SHARES and len(array) and (array == array[0]).all():
         return {"value": float(array[0])}
-    file = _DOCUMENT_FILES[name]
-    digest = write_npy(folder / file, array)
-    return {"file": file, "shape": list(array.shape), "dtype": array.dtype.name, "sha256": digest}
+    digest = write_npy(path, array)
+    return {"file": path.name, "shape": list(array.shape), "dtype": array.dtype.name, "sha256": digest}
 
 
-def _read_beside(given: Any, folder: Path, *, check_digests: bool) -> dict[str, Array]:
+def _document_files(model_class: Any) -> dict[str, str]:
+    """Return the names of the arrays with one row per training document, and of their files."""
+    arrays = {name: array for name, array in model_class.stored.items() if isinstance(array, StoredArray)}
+    if model_class.inferences:
+        arrays |= _prefixed(_DOCUMENTS, TrainingDocuments.stored)
+    for kind in model_class.inferences:
+        arrays |= _prefixed(f"{_DOCUMENTS}.parameters", kind.stored_by_document)
+    names = (name for name, array in arrays.items() if array.axes.startswith("D"))
+    return {name: f"{name.rpartition('.')[2].strip('_')}.npy" for name in names}
+
+
+def _read_beside(given: Any, files: Mapping[str, str], folder: Path, *, check_digests: bool) -> dict[str, Array]:
     """Return the arrays beside a model file, mapped, by name. Raise ModelFileError if a file is missing or damaged."""
     OBJECT.require(_BESIDE, given)
     arrays: dict[str, Array] = {}
     for name, entry in given.items():
-        one_of(*_DOCUMENT_FILES).require("the name of an array of the documents", name)
+        one_of(*files).require("the name of an array of the documents", name)
         if name == _BACKGROUND_SHARES and isinstance(entry, dict) and "value" in entry:
             continue  # added below
         check_fields(entry, _FILE_FIELDS, required=tuple(_FILE_FIELDS))
-        one_of(_DOCUMENT_FILES[name]).require(f"the file of {name}", entry["file"])
-        path = folder / _DOCUMENT_FILES[name]
+        one_of(files[name]).require(f"the file of {name}", entry["file"])
+        path = folder / files[name]
         try:
             arrays[name] = map_npy(path)
             if list(arrays[name].shape) != entry["shape"] or arrays[name].dtype.name != entry["dtype"]:
@@ -154,20 +196,33 @@ def _read_beside(given: Any, folder: Path, *, check_digests: bool) -> dict[str, 
     return arrays
 
 
-class ModelContents(NamedTuple):
-    """Class name, parameters and fitted attributes of an estimator; nested estimators are ModelContents, too."""
+def restore(
+    path: str | PathLike[str],
+    classes: Mapping[str, type[Any]],
+    objects: Mapping[str, Callable[..., Any]],
+    *,
+    check_documents: bool = True,
+) -> Any:
+    """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built.
 
-    class_name: str
-    parameters: dict[str, Any]
-    attributes: dict[str, Any]
-
-
-def read(path: str | PathLike[str], *, check_documents: bool = True) -> ModelContents:
-    """Return the contents of a model file, after a check of its digest.
-
-    check_documents : whether to check the digests of arrays in files beside it, too.
+    check_documents : whether to check the digests of arrays in files beside the model file.
     """
     path = Path(path)
+    header, tensors = _read(path)
+    reader = _Reader(path, classes, {**objects, **classes})
+    try:
+        check_fields(header, _HEADER, required=_REQUIRED, others=True)
+        files = _document_files(reader.class_of(header))
+        beside = _read_beside(header.get(_BESIDE, {}), files, path.parent, check_digests=check_documents)
+        if beside.keys() & tensors.keys():
+            raise ValueError(f"{min(beside.keys() & tensors.keys())} is stored twice")
+        return reader.build(header, tensors | beside)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the tensors of a model file, after a check of its version and digest."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {path}.")
     try:
@@ -184,73 +239,189 @@ def read(path: str | PathLike[str], *, check_documents: bool = True) -> ModelCon
             f"{path} was written by polyseme {header.get('library_version')} in a newer format: "
             "update polyseme to read it."
         )
-    if header["format_version"] < _OLDEST_VERSION:
+    if header["format_version"] < FORMAT_VERSION:
         raise ModelFileError(f"{path} was written by an early version of polyseme: fit the model again.")
     if digest != digest_of(text, tensors):
         raise ModelFileError(f"{path} is damaged: its digest does not match its content; restore a copy, or fit again.")
-    try:
-        beside = _read_beside(header.get(_BESIDE, {}), path.parent, check_digests=check_documents)
-        if beside.keys() & tensors.keys():
-            raise ValueError(f"{min(beside.keys() & tensors.keys())} is stored twice")
-        return _from_header(header, tensors | beside, "")
-    except (KeyError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
+    return header, tensors
 
 
-def restore(
-    path: str | PathLike[str],
-    classes: Mapping[str, type[Any]],
-    objects: Mapping[str, Callable[..., Any]],
-    *,
-    check_documents: bool = True,
-) -> Any:
-    """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built.
+@dataclass(frozen=True)
+class _Reader:
+    """Builds the estimators of a model file from headers and tensors, after checks against their declarations."""
 
-    check_documents : whether to check the digests of arrays in files beside the model file.
-    """
-    contents = read(path, check_documents=check_documents)
-    try:
-        return _build(contents, classes, {**objects, **classes}, Path(path))
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
+    path: Path
+    classes: Mapping[str, type[Any]]
+    objects: Mapping[str, Callable[..., Any]]
+    """Classes of parameters."""
 
+    def class_of(self, header: Mapping[str, Any]) -> Any:
+        if header["class"] not in self.classes:
+            raise ModelFileError(
+                f"{self.path} holds a {header['class']}, which this version of polyseme does not have: "
+                "use the version that wrote it."
+            )
+        return self.classes[header["class"]]
 
-def _build(
-    contents: ModelContents,
-    classes: Mapping[str, type[Any]],
-    objects: Mapping[str, Callable[..., Any]],
-    path: Path,
-) -> Any:
-    """Return the estimator with these contents, after checks of its parameters and attributes."""
-    if contents.class_name not in classes:
-        raise ModelFileError(
-            f"{path} holds a {contents.class_name}, which this version of polyseme does not have: "
-            "use the version that wrote it."
+    def build(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Any:
+        """Return the estimator that `_to_header` described."""
+        model_class = self.class_of(header)
+        check_fields(header["parameters"], _PARAMETERS, others=True)
+        model = model_class(**{name: self.restored(value) for name, value in header["parameters"].items()})
+        values = header["attributes"] | {name: array for name, array in tensors.items() if "." not in name}
+        for name, inner in header.get("nested", {}).items():
+            check_fields(inner, _HEADER, required=_REQUIRED)
+            values[name] = self.build(inner, _part(tensors, name))
+        missing = [name for name, field in model_class.stored.items() if field.required and values.get(name) is None]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing")
+        sizes: dict[str, int] = {}
+        for name, value in values.items():
+            field = _declaration(model_class, name)
+            if field is None:
+                raise ValueError(f"{name!r} is not an attribute of a fitted {header['class']}")
+            if isinstance(field, StoredValue):
+                field.check.require(name, value)
+                if name not in (_FITTED, _DOCUMENTS):  # built below
+                    setattr(model, name, value if field.check is NESTED else self.restored(value))
+            elif value is None and not field.required:
+                setattr(model, name, None)
+            else:
+                setattr(model, name, _checked_array(name, value, field, sizes))
+        if _FITTED in values:
+            model.fitted_ = self._fitted(values[_FITTED], _part(tensors, _FITTED), model_class, sizes)
+            if _DOCUMENTS not in values:
+                raise ValueError(f"{_DOCUMENTS} is missing")
+            arrays, model.documents_ = _part(tensors, _DOCUMENTS), None
+            if values[_DOCUMENTS] is not None:
+                model.documents_ = _documents(arrays, type(model.fitted_.inference), sizes)
+            elif arrays:
+                raise ValueError(f"{_DOCUMENTS} is null, but {min(arrays)} is given")
+        if "W" in sizes and values.get("n_features_in_", sizes["W"]) != sizes["W"]:
+            raise ValueError("n_features_in_ is not the number of words")
+        if header["history"]:
+            model.history_ = {name: tensors[_HISTORY + name] for name in header["history"]}
+            for name, array in model.history_.items():
+                if array.ndim != 1 or array.dtype.kind not in "fi":
+                    raise ValueError(f"the history of {name} has a wrong type")
+        model.check_stored()
+        return model
+
+    def _fitted(
+        self, plain: dict[str, Any], arrays: dict[str, Any], model_class: Any, sizes: dict[str, int]
+    ) -> FittedTopics:
+        """Inverse of `_describe_fitted`."""
+        check_fields(plain, _FITTED_FIELDS, required=tuple(_FITTED_FIELDS))
+        given, kinds = plain["inference"], {kind.kind: kind for kind in model_class.inferences}
+        one_of(*kinds).require("kind", given.get("kind"))
+        kind = kinds[given["kind"]]
+        check_fields(given, _INFERENCE[kind], required=tuple(_INFERENCE[kind]))
+        declared = {**FittedTopics.stored, **_prefixed("inference", kind.stored)}
+        if given.get("background") is not None:
+            declared["inference.background"] = StoredArray("W")
+        if sums := _part(arrays, "word_documents"):
+            declared |= _prefixed("word_documents", FittedTopics.stored_words)
+        prior = arrays.pop("document_prior", None)
+        _check_arrays(_FITTED, arrays, declared, sizes)
+        if prior is not None:
+            _check_prior(prior, len(arrays["topic_word"]), given)
+        vocabulary = plain["vocabulary"]
+        if vocabulary is not None:
+            vocabulary = _checked_array("vocabulary", vocabulary, WORDS, sizes)
+        settings = {name: value for name, value in given.items() if name not in ("kind", "background")}
+        inference: dict[str, Any] = {name: self.restored(value) for name, value in settings.items()}
+        if not isinstance(inference.get("prior"), Prior | None):
+            raise ValueError("prior is not a prior")
+        if "loss" in inference and not isinstance(inference["loss"], Loss):
+            raise ValueError("loss is not a loss")
+        inference |= _part(arrays, "inference")
+        if given.get("background") is not None:
+            background = JointBackground if given["background"]["joint"] else Background
+            inference["background"] = background(given["background"]["share"], inference["background"])
+        return FittedTopics(
+            **{name: arrays[name] for name in FittedTopics.stored},
+            n_tokens=plain["n_tokens"],
+            n_documents=plain["n_documents"],
+            inference=kind(**inference),
+            vocabulary=vocabulary,
+            word_documents=WordDocuments(**sums) if sums else None,
+            learned_prior=None if prior is None else LearnedPrior(prior),
         )
-    check_fields(contents.parameters, _PARAMETERS, others=True)
-    model = classes[contents.class_name](
-        **{name: _restored(value, objects, path) for name, value in contents.parameters.items()}
-    )
-    missing = [name for name in classes[contents.class_name].file_attributes if contents.attributes.get(name) is None]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing")
-    check_attributes(contents.attributes)
-    for name, value in contents.attributes.items():
-        if name.startswith((f"{_FITTED}.", f"{_DOCUMENTS}.")):
-            continue  # fields of the fitted model and of its documents
-        computed = getattr(type(model), name, None) is not None  # a method or a property
-        if not name.endswith("_") or name.startswith("_") or computed:
-            raise ValueError(f"{name!r} is not an attribute of a fitted {contents.class_name}")
-        if name == _FITTED:
-            model.fitted_ = _fitted_of(contents.attributes, objects, path)
-            one_of(*type(model).inferences).require("kind", model.fitted_.inference.kind)
-        elif name == _DOCUMENTS:
-            model.documents_ = None if value is None else _documents_of(contents.attributes)
-        elif isinstance(value, ModelContents):
-            setattr(model, name, _build(value, classes, objects, path))
-        else:
-            setattr(model, name, value if name == "history_" else _restored(value, objects, path))
-    return model
+
+    def restored(self, value: Any) -> Any:
+        """Inverse of `_parameter`. Only classes in `objects` are built."""
+        if isinstance(value, list):
+            return [self.restored(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "mapping" in value:
+            return {self.restored(key): self.restored(item) for key, item in value["mapping"]}
+        if value.get("object") not in self.objects:
+            raise ModelFileError(
+                f"{self.path} uses {value.get('object')!r}, which this version of polyseme does not have: "
+                "use the version that wrote it."
+            )
+        settings = {name: self.restored(setting) for name, setting in value["settings"].items()}
+        return self.objects[value["object"]](**settings)
+
+
+def _declaration(model_class: Any, name: str) -> Stored | None:
+    """Return the declaration of a fitted attribute; factor_*_ declares factor_0_, factor_1_ ..."""
+    found: Stored | None = model_class.stored.get(name) or model_class.stored.get(re.sub("[0-9]+", "*", name))
+    return found
+
+
+def _checked_array(name: str, value: Any, field: StoredArray, sizes: dict[str, int]) -> Array:
+    """Return an array that has the declared dtype and axes; lists of strings become arrays.
+
+    `sizes` are the sizes of the axes that are known from other arrays.
+    """
+    if isinstance(value, list) and not {"object", "str"}.isdisjoint(field.dtypes):
+        list_of(TEXT).require(name, value)
+        value = np.array(value, dtype=object)
+        if "str" in field.dtypes:
+            value = value.astype(str)
+    elif not isinstance(value, np.ndarray) or value.dtype.name not in field.dtypes:
+        raise ValueError(f"{name} has a wrong type or number of dimensions")
+    if value.ndim != len(field.axes):
+        raise ValueError(f"{name} has a wrong type or number of dimensions")
+    for axis, size in zip(field.axes, value.shape, strict=True):
+        if axis != "*" and sizes.setdefault(axis, size) != size:
+            raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
+    if value.dtype.kind == "f" and not all(np.isfinite(rows).all() for rows in row_blocks(value)):
+        raise ValueError(f"{name} is not finite")
+    return value
+
+
+def _check_arrays(
+    prefix: str, arrays: Mapping[str, Any], declared: Mapping[str, StoredArray], sizes: dict[str, int]
+) -> None:
+    """Raise ValueError unless there are all declared arrays and no others, and each is as declared."""
+    required = {name for name, field in declared.items() if field.required}
+    wrong = (arrays.keys() - declared.keys()) | (required - arrays.keys())
+    if wrong:
+        raise ValueError(f"{prefix}.{min(wrong)} is missing or unknown")
+    for name, array in arrays.items():
+        _checked_array(f"{prefix}.{name}", array, declared[name], sizes)
+
+
+def _documents(arrays: dict[str, Any], kind: Any, sizes: dict[str, int]) -> TrainingDocuments:
+    """Inverse of `_describe_documents`."""
+    parameters = _part(arrays, "parameters")
+    optional = {name: field._replace(required=False) for name, field in kind.stored_by_document.items()}
+    _check_arrays(_DOCUMENTS, arrays, {**TrainingDocuments.stored, **_prefixed("parameters", optional)}, sizes)
+    return TrainingDocuments(**{name: arrays[name] for name in TrainingDocuments.stored}, parameters=parameters)
+
+
+def _check_prior(prior: Any, n_topics: int, inference: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the learned prior has a positive parameter for each topic and for the background."""
+    if inference["kind"] != MaximumLikelihood.kind:
+        raise ValueError("document_prior is given, but the inference has its own prior")
+    size = n_topics + (inference["background"] is not None)
+    if not isinstance(prior, np.ndarray) or prior.dtype != np.float64 or prior.shape != (size,):
+        raise ValueError(f"document_prior must have {size} numbers")
+    if not (np.isfinite(prior) & (prior > 0)).all():
+        raise ValueError("document_prior is not positive and finite")
 
 
 def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -293,7 +464,7 @@ def _describe_fitted(fitted: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "vocabulary": None if fitted.vocabulary is None else [str(word) for word in fitted.vocabulary],
         "inference": inference,
     }
-    arrays |= {name: getattr(fitted, name) for name in _FITTED_ARRAYS}
+    arrays |= {name: getattr(fitted, name) for name in FittedTopics.stored}
     if fitted.document_prior is not None:
         arrays["document_prior"] = fitted.document_prior
     if fitted.word_documents is not None:
@@ -319,41 +490,8 @@ def _describe_inference(inference: Any) -> tuple[dict[str, Any], dict[str, Array
 
 def _describe_documents(documents: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the fields of training documents: arrays by name only."""
-    arrays = {name: getattr(documents, name) for name in _DOCUMENT_ARRAYS}
+    arrays = {name: getattr(documents, name) for name in TrainingDocuments.stored}
     return {}, arrays | {f"parameters.{name}": array for name, array in documents.parameters.items()}
-
-
-def _fitted_of(attributes: Mapping[str, Any], objects: Mapping[str, Callable[..., Any]], path: Path) -> FittedTopics:
-    """Inverse of `_describe_fitted`, from the attributes of an estimator."""
-    plain, arrays = attributes[_FITTED], _part(attributes, _FITTED)
-    given = plain["inference"]
-    settings = {name: value for name, value in given.items() if name not in ("kind", "background")}
-    inference: dict[str, Any] = {name: _restored(value, objects, path) for name, value in settings.items()}
-    if not isinstance(inference.get("prior"), Prior | None):
-        raise ValueError("prior is not a prior")
-    if "loss" in inference and not isinstance(inference["loss"], Loss):
-        raise ValueError("loss is not a loss")
-    inference |= _part(arrays, "inference")
-    if given.get("background") is not None:
-        kind = JointBackground if given["background"]["joint"] else Background
-        inference["background"] = kind(given["background"]["share"], inference["background"])
-    sums, prior = _part(arrays, "word_documents"), arrays.get("document_prior")
-    return FittedTopics(
-        **{name: arrays[name] for name in _FITTED_ARRAYS},
-        n_tokens=plain["n_tokens"],
-        n_documents=plain["n_documents"],
-        inference=_INFERENCES[given["kind"]](**inference),
-        vocabulary=None if plain["vocabulary"] is None else _names("vocabulary", plain["vocabulary"]),
-        word_documents=WordDocuments(**sums) if sums else None,
-        learned_prior=None if prior is None else LearnedPrior(prior),
-    )
-
-
-def _documents_of(attributes: Mapping[str, Any]) -> TrainingDocuments:
-    """Inverse of `_describe_documents`, from the attributes of an estimator."""
-    arrays = _part(attributes, _DOCUMENTS)
-    required = {name: arrays[name] for name in _DOCUMENT_ARRAYS}
-    return TrainingDocuments(**required, parameters=_part(arrays, "parameters"))
 
 
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -362,34 +500,14 @@ def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
 
-def _names(name: str, words: Any) -> Array:
-    """Return the names of words as an array."""
-    list_of(TEXT).require(name, words)
-    return np.array(words, dtype=object)
+def _prefixed(prefix: str, arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """Inverse of `_part`, for declarations."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def settings_of(model: Any) -> dict[str, Any]:
     """Return the parameters of an estimator as JSON values."""
     return {name: _parameter(name, value) for name, value in model.get_params(deep=False).items()}
-
-
-def _from_header(header: dict[str, Any], tensors: dict[str, Array], prefix: str) -> ModelContents:
-    """Inverse of `_to_header`: return the parameters and attributes of an estimator."""
-    check_fields(header, _HEADER, required=("class", "parameters", "attributes", "history"), others=not prefix)
-    attributes = dict(header["attributes"])
-    for name in ("feature_names_in_", "vocabulary_"):
-        if attributes.get(name) is not None:
-            attributes[name] = _names(name, attributes[name])
-    if isinstance(attributes.get("classes_"), list):  # names of classes; classes that are numbers are a tensor
-        attributes["classes_"] = _names("classes_", attributes["classes_"]).astype(str)
-    arrays = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
-    parts = f"{_FITTED}.", f"{_DOCUMENTS}."
-    attributes.update({name: array for name, array in arrays.items() if "." not in name or name.startswith(parts)})
-    if header["history"]:
-        attributes["history_"] = {name: arrays[_HISTORY + name] for name in header["history"]}
-    for name, inner in header.get("nested", {}).items():
-        attributes[name] = _from_header(inner, tensors, f"{prefix}{name}.")
-    return ModelContents(header["class"], header["parameters"], attributes)
 
 
 def _check_own_class(model: Any) -> None:
@@ -437,164 +555,3 @@ def _parameter(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return _plain(name, value)
-
-
-def _restored(value: Any, objects: Mapping[str, Callable[..., Any]], path: Path) -> Any:
-    """Inverse of `_parameter`. Only classes in `objects` are built."""
-    if isinstance(value, list):
-        return [_restored(item, objects, path) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "mapping" in value:
-        return {_restored(key, objects, path): _restored(item, objects, path) for key, item in value["mapping"]}
-    if value.get("object") not in objects:
-        raise ModelFileError(
-            f"{path} uses {value.get('object')!r}, which this version of polyseme does not have: "
-            "use the version that wrote it."
-        )
-    settings = {name: _restored(setting, objects, path) for name, setting in value["settings"].items()}
-    return objects[value["object"]](**settings)
-
-
-# checks of fitted attributes
-
-_SHAPES = {
-    "fitted_.topic_word": "KW", "fitted_.topic_weights": "K", "fitted_.unigram": "W", "fitted_.active": "K",
-    "fitted_.word_documents.amounts": "KW", "fitted_.word_documents.topics": "K", "fitted_.word_documents.words": "W",
-    "fitted_.inference.background": "W", "fitted_.inference.topic_word": "KW", "fitted_.inference.alpha": "K",
-    "fitted_.inference.eta": "W", "fitted_.inference.mean": "K", "fitted_.inference.covariance": "KK",
-    "documents_.doc_weights": "D", "documents_.doc_topic": "DK", "documents_.background": "D",
-    "documents_.parameters.factor": "DK",
-    "documents_.parameters.gamma": "DK", "documents_.parameters.mean": "DK", "documents_.parameters.variance": "DK",
-    "components_": "KW", "doc_topic_": "DK", "topic_weights_": "K", "word_background_": "W", "doc_totals_": "D",
-    "doc_vectors_": "DK", "word_weights_": "W", "singular_values_": "K",
-    "explained_variance_ratio_": "K", "doc_topic_prior_": "K", "topic_word_prior_": "W", "parents_": "N",
-    "leaves_": "K", "node_word_": "NW", "leaf_node_": "KN", "node_weights_": "N", "node_word_documents_": "NW",
-    "labels_": "D", "silent_": "S", "topic_classes_": "K",
-}  # fmt: skip
-"""Axes of fitted arrays: documents D, topics (or leaves) K, words W, nodes N and silent nodes S."""
-_DOCUMENT_FILES = {
-    name: f"{name.rpartition('.')[2].strip('_')}.npy" for name, axes in _SHAPES.items() if axes.startswith("D")
-}
-"""Files of the arrays with one row per training document."""
-_DTYPES = dict.fromkeys(("parents_", "leaves_", "silent_", "labels_", "topic_classes_"), ("int64",)) | {
-    "fitted_.active": ("bool",)
-}
-"""Types of fitted arrays; all others are float32 or float64."""
-_NUMBER = number(-np.inf, np.inf)
-_SETTING = either(_NUMBER, object_with({"object": TEXT, "settings": OBJECT}, required=("object", "settings")))
-_BACKGROUND = {"share": number(0, 1), "joint": FLAG}
-_INFERENCE = {
-    "likelihood": {
-        "kind": TEXT, "temperature": _NUMBER, "prior": either(NULL, _SETTING),
-        "topic_share": either(NULL, number(0, 1)),
-        "background": either(NULL, object_with(_BACKGROUND, required=tuple(_BACKGROUND))),
-    },
-    "dirichlet": {"kind": TEXT},
-    "logistic-normal": {"kind": TEXT},
-    "loss": {"kind": TEXT, "loss": _SETTING, "free_scale": FLAG},
-}  # fmt: skip
-"""Fields of an inference that are not arrays, by its kind."""
-_INFERENCE_ARRAYS = {
-    "likelihood": (),
-    "dirichlet": ("topic_word", "alpha", "eta"),
-    "logistic-normal": ("mean", "covariance"),
-    "loss": (),
-}
-"""Arrays that an inference must have, by its kind."""
-_FITTED_FIELDS = {
-    "n_tokens": _NUMBER, "n_documents": _NUMBER, "vocabulary": either(NULL, list_of(TEXT)), "inference": OBJECT,
-}  # fmt: skip
-_PLAIN_FIELDS = {
-    "n_features_in_": COUNT, "n_components_": COUNT, "n_iter_": COUNT, "converged_": FLAG, "n_tokens_": _NUMBER,
-    "loss_": TEXT, "weights_": one_of("counts", "tf-idf", "log-entropy"), "total_": number(1e-30, 1e30),
-    "solver_": TEXT, "log_likelihood_": either(_NUMBER, NOT_A_NUMBER),
-    "bound_": either(_NUMBER, NOT_A_NUMBER), "reconstruction_err_": either(_NUMBER, NOT_A_NUMBER),
-    _FITTED: OBJECT, _DOCUMENTS: either(NULL, OBJECT), "multilabel_": FLAG,
-    "threshold_": either(number(0, 1), NOT_A_NUMBER),
-}  # fmt: skip
-
-
-def _has_wrong_type(name: str, array: Array) -> bool:
-    return array.dtype.name not in _DTYPES.get(name, ("float32", "float64"))
-
-
-def _check_fitted(attributes: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the fitted model and its training documents have all their fields, and no others."""
-    given = {name for name in attributes if name.startswith((f"{_FITTED}.", f"{_DOCUMENTS}."))}
-    required: set[str] = set()
-    if attributes.get(_FITTED) is not None:
-        check_fields(attributes[_FITTED], _FITTED_FIELDS, required=tuple(_FITTED_FIELDS))
-        if _DOCUMENTS not in attributes:
-            raise ValueError(f"{_DOCUMENTS} is missing")
-        inference = attributes[_FITTED]["inference"]
-        kind = inference.get("kind")
-        one_of(*_INFERENCE).require("kind", kind)
-        check_fields(inference, _INFERENCE[kind], required=tuple(_INFERENCE[kind]))
-        required |= {f"{_FITTED}.{name}" for name in _FITTED_ARRAYS}
-        required |= {f"{_FITTED}.inference.{name}" for name in _INFERENCE_ARRAYS[kind]}
-        if inference.get("background") is not None:
-            required.add(f"{_FITTED}.inference.background")
-        sums = {f"{_FITTED}.word_documents.{name}" for name in WordDocuments._fields}
-        required |= sums if sums & given else set()
-        prior = f"{_FITTED}.document_prior"
-        if prior in given:
-            required.add(prior)
-            _check_prior(attributes[prior], attributes[f"{_FITTED}.topic_word"], inference)
-    if attributes.get(_DOCUMENTS) is not None:
-        required |= {f"{_DOCUMENTS}.{name}" for name in _DOCUMENT_ARRAYS}
-        given -= {name for name in _SHAPES if name.startswith(f"{_DOCUMENTS}.parameters.")}
-    if given != required:
-        raise ValueError(f"{sorted(given ^ required)[0]} is missing or unknown")
-
-
-def _check_prior(prior: Any, topic_word: Any, inference: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the learned prior has a positive parameter for each topic and for the background."""
-    if inference["kind"] != MaximumLikelihood.kind:
-        raise ValueError("document_prior is given, but the inference has its own prior")
-    size = len(topic_word) + (inference["background"] is not None)
-    if not isinstance(prior, np.ndarray) or prior.dtype != np.float64 or prior.shape != (size,):
-        raise ValueError(f"document_prior must have {size} numbers")
-    if not (np.isfinite(prior) & (prior > 0)).all():
-        raise ValueError("document_prior is not positive and finite")
-
-
-def check_attributes(attributes: Mapping[str, Any]) -> None:
-    """Raise ValueError if fitted attributes have wrong types, or shapes that do not fit together."""
-    sizes: dict[str, int] = {}
-    check_fields(dict(attributes), _PLAIN_FIELDS, others=True)
-    for name, axes in _SHAPES.items():
-        array = attributes.get(name)
-        if array is None:
-            continue
-        if not isinstance(array, np.ndarray) or array.ndim != len(axes) or _has_wrong_type(name, array):
-            raise ValueError(f"{name} has a wrong type or number of dimensions")
-        for axis, size in zip(axes, array.shape, strict=True):
-            if sizes.setdefault(axis, size) != size:
-                raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
-        if not all(np.isfinite(rows).all() for rows in row_blocks(array)):
-            raise ValueError(f"{name} is not finite")
-    _check_fitted(attributes)
-    if "W" in sizes and attributes.get("n_features_in_", sizes["W"]) != sizes["W"]:
-        raise ValueError("n_features_in_ is not the number of words")
-    words = {name: attributes.get(name) for name in ("vocabulary_", "feature_names_in_")}
-    words["vocabulary"] = attributes.get(_FITTED, {}).get("vocabulary")
-    for name, names in words.items():
-        if names is not None and len(names) != sizes.get("W", len(names)):
-            raise ValueError(f"{name} does not have one name for each word")
-    if "topic_classes_" in attributes:
-        classes, tied = attributes.get("classes_"), attributes["topic_classes_"]
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or not len(classes):
-            raise ValueError("classes_ is missing or has a wrong type")
-        if tied.min() < -2 or tied.max() >= len(classes):
-            raise ValueError("topic_classes_ has an index that is not one of a class")
-    if "parents_" in attributes:
-        tree = as_tree(attributes["parents_"], 0, 0, [int(node) for node in attributes.get("silent_", ())])
-        if attributes.get("leaves_", np.empty(0)).tolist() != list(tree.leaves):
-            raise ValueError("leaves_ are not the leaves of the tree")
-        either(NULL, list_of(TEXT)).require("node_names_", attributes.get("node_names_"))
-        if len(attributes.get("node_names_") or tree.parents) != len(tree.parents):
-            raise ValueError("node_names_ does not have one name for each node")
-    for name, array in attributes.get("history_", {}).items():
-        if array.ndim != 1 or array.dtype.kind not in "fi":
-            raise ValueError(f"the history of {name} has a wrong type")
