@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -54,7 +54,7 @@ from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.evaluation import add_splits, score_tokens
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
 from polyseme.solvers import SOLVERS, EarlyStopping
-from polyseme.solvers.base import FitEnd, FitStarts
+from polyseme.solvers.base import FitStarts, FitSummary
 from polyseme.solvers.checkpoints import FitFolder
 from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of, word_names
 
@@ -129,25 +129,6 @@ class CountDecomposition(Decomposition):
 
     def _set_words(self, names: Array) -> None:
         self.vocabulary_ = names
-
-
-class FitSummary(NamedTuple):
-    """How a fit ended, without the factors of its last point."""
-
-    history: dict[str, Array]
-    n_iter: int
-    converged: bool
-    interrupted: bool
-    """Whether Ctrl-C ended the fit."""
-    solver: str
-    """Name of the solver."""
-    attributes: dict[str, Array]
-    """Attributes of the estimator that the solver sets."""
-
-    @classmethod
-    def of(cls, end: FitEnd[Any], interrupted: bool, solver: str) -> FitSummary:
-        """Return the summary of the best of several fits."""
-        return cls(end.history, end.n_iter, end.converged, interrupted, solver, end.run.attributes)
 
 
 class FittedDecomposition(CountDecomposition):

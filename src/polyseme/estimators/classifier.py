@@ -292,7 +292,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         if labels.several:
             used = np.flatnonzero(labels.labeled & (weights > 0))
             self.threshold_ = _best_threshold(self._class_weights(rows[used]), labels.indicator[used])
-        finish_fit(self, fit.end.interrupted, self.max_iter, self.tol)
+        finish_fit(fit.end, self.components_.dtype, self.max_iter, self.tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Array:

@@ -13,11 +13,11 @@ from polyseme.core.logistic_normal import LogisticNormalPosterior, correlation
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.estimators.base import FitSummary, TopicEstimator
+from polyseme.estimators.base import TopicEstimator
 from polyseme.estimators.validation import factor_dtype, training_data
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats
-from polyseme.solvers.base import Start, best_fit, finish_fit, generators
+from polyseme.solvers.base import FitSummary, Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
 from polyseme.solvers.logistic_normal import CorrelatedRun, begin_correlated, correlated_start
@@ -205,7 +205,7 @@ class CorrelatedTopicModel(TopicEstimator):
             unigram=corpus.unigram, n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=data.vocabulary,
         )  # fmt: skip
         self._set_fitted(folded, end, self._of_documents(folded, corpus))
-        finish_fit(self, interrupted, max_iter, tol)
+        finish_fit(end, self.components_.dtype, max_iter, tol)
         return self
 
     @property

@@ -22,13 +22,13 @@ from polyseme.core.shard import Shard, row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
-from polyseme.estimators.base import FitSummary, TopicEstimator, fit_starts
+from polyseme.estimators.base import TopicEstimator, fit_starts
 from polyseme.estimators.validation import Training, training_corpus
 from polyseme.io.files import NULL, TEXT, either, list_of
 from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
-from polyseme.solvers.base import Snapshot, best_fit, finish_fit, seeds
+from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, seeds
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, corpus_rows, grow, leaf_topics
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads
 
@@ -261,7 +261,7 @@ class HierarchicalPLSA(TopicEstimator):
             self._set_fit(arrays, end, training)
             if not interrupted:
                 folder.finish()
-        finish_fit(self, interrupted, max_iter, tol)
+        finish_fit(end, self.components_.dtype, max_iter, tol)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -29,14 +29,14 @@ from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.core.model import Model
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import FitSummary, TopicEstimator, fit_starts
+from polyseme.estimators.base import TopicEstimator, fit_starts
 from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
 from polyseme.estimators.validation import Training, clear_fit, init_parts, training_corpus
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats, padded
 from polyseme.priors import Dirichlet
-from polyseme.solvers.base import Snapshot, best_fit, finish_fit, generators, seeds
+from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, generators, seeds
 from polyseme.solvers.dirichlet import (
     Priors,
     Variational,
@@ -271,10 +271,10 @@ class LDA(TopicEstimator):
         solver = None if is_map else _variational_solver(self.solver)
         with training_corpus(self, X, sample_weight, feature_names, n_threads) as training:
             if solver is None:
-                interrupted = self._fit_map(training, K, tol)
+                end = self._fit_map(training, K, tol)
             else:
-                interrupted = self._fit_variational(training, solver, K, n_init, max_iter, tol)
-        finish_fit(self, interrupted, max_iter, tol)
+                end = self._fit_variational(training, solver, K, n_init, max_iter, tol)
+        finish_fit(end, self.components_.dtype, max_iter, tol)
         return self
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
@@ -364,8 +364,8 @@ class LDA(TopicEstimator):
 
     def _fit_variational(
         self, training: Training, solver: VariationalSolver, K: int, n_init: int, max_iter: int, tol: float
-    ) -> bool:
-        """Fit by variational Bayes, set the attributes, and return whether Ctrl-C ended the fit."""
+    ) -> FitSummary:
+        """Fit by variational Bayes, and set the attributes."""
         corpus, vocabulary = training
         priors = self._priors(K, corpus.n_words)
         if isinstance(self.init, str) and self.init not in INITS:
@@ -408,10 +408,10 @@ class LDA(TopicEstimator):
         if not interrupted:
             folder.finish()
         self._set_fitted(folded, end, {**attributes, "doc_topic_prior_": alpha, "topic_word_prior_": eta})
-        return interrupted
+        return end
 
-    def _fit_map(self, training: Training, K: int, tol: float) -> bool:
-        """Fit the mode of the posterior, set the attributes, and return whether Ctrl-C ended the fit."""
+    def _fit_map(self, training: Training, K: int, tol: float) -> FitSummary:
+        """Fit the mode of the posterior, and set the attributes."""
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
         eta = _concentration("topic_word_prior", self.topic_word_prior, training.corpus.n_words, default)
@@ -428,7 +428,7 @@ class LDA(TopicEstimator):
         fit = fit_likelihood(LikelihoodSettings.of(plsa), training)
         attributes = {"doc_topic_prior_": alpha.values, "topic_word_prior_": eta.values}
         self._set_fitted(fit.folded, fit.end._replace(solver=MAP), attributes)
-        return fit.end.interrupted
+        return fit.end
 
     def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
         inference = folded.fitted.inference

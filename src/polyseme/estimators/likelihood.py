@@ -16,7 +16,7 @@ from polyseme.core.fitted import FittedTopics, FoldedTraining, Inference, fold_i
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
 from polyseme.core.model import Model, topic_use
 from polyseme.data.corpus import Corpus
-from polyseme.estimators.base import FitSummary, fit_starts
+from polyseme.estimators.base import fit_starts
 from polyseme.estimators.validation import (
     Training,
     as_solver,
@@ -31,6 +31,7 @@ from polyseme.priors import as_prior
 from polyseme.solvers import Solver
 from polyseme.solvers.base import (
     FitProblem,
+    FitSummary,
     Snapshot,
     SolverRun,
     best_fit,

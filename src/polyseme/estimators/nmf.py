@@ -214,7 +214,7 @@ class NMF(FittedDecomposition):
             folded, end = fit_likelihood(settings, training, free_scale=not loss.is_likelihood)
             attributes = self._of_documents(folded, training.corpus.all_documents)
         self._set_fitted(folded, end, {**attributes, "loss_": loss.name})
-        finish_fit(self, end.interrupted, settings.max_iter, settings.tol)
+        finish_fit(end, self.components_.dtype, settings.max_iter, settings.tol)
         return self
 
     def fit_transform(

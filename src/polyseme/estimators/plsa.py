@@ -290,7 +290,7 @@ class PLSA(TopicEstimator):
             fit = fit_likelihood(settings, training)
             attributes = self._of_documents(fit.folded, training.corpus.all_documents)
         self._set_fitted(fit.folded, fit.end, attributes)
-        finish_fit(self, fit.end.interrupted, settings.max_iter, settings.tol)
+        finish_fit(fit.end, self.components_.dtype, settings.max_iter, settings.tol)
         return self
 
     def fit_transform(

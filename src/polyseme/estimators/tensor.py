@@ -21,7 +21,7 @@ from polyseme.io.files import COUNT, FLAG, NULL, TEXT, either, list_of
 from polyseme.io.models import INTEGERS, NUMBER, NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
 from polyseme.metrics.words import largest_items
-from polyseme.solvers.base import FitEnd, Start, best_fit, finish_fit, generators
+from polyseme.solvers.base import FitEnd, FitSummary, Start, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import (
     TensorCounts,
     TensorPoint,
@@ -203,7 +203,7 @@ class TensorPLSA(CountDecomposition):
         )
         best, interrupted = best_fit(self, self._starts(corpus, K, n_init), max_iter=max_iter, tol=tol)
         self._set_fit(best, data, corpus, K)
-        finish_fit(self, interrupted, max_iter, tol)
+        finish_fit(FitSummary.of(best, interrupted, self.solver), self.components_.dtype, max_iter, tol)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:

@@ -531,13 +531,17 @@ class FitStarts:
         """Remove the stored states after a fit, unless they are to be kept."""
 
 
-def best_fit(
-    estimator: Any, starts: Iterable[Start[AnyRun]], *, max_iter: int, tol: float
-) -> tuple[FitEnd[AnyRun], bool]:
-    """Run the fit of each start and return the best one, and whether Ctrl-C ended them.
+class Watched(Protocol):
+    """Parameters of an estimator by which a user follows its fits."""
 
-    The estimator's parameters `verbose` and `callback` apply.
-    """
+    verbose: int
+    callback: Callback | None
+
+
+def best_fit(
+    estimator: Watched, starts: Iterable[Start[AnyRun]], *, max_iter: int, tol: float
+) -> tuple[FitEnd[AnyRun], bool]:
+    """Run the fit of each start and return the best one, and whether Ctrl-C ended them."""
     with fit_progress(estimator.verbose, max_iter, type(estimator).__name__, estimator.callback) as listeners:
         return best_of(
             advance_to_end(*start[:2], max_iter=max_iter, tol=tol, listeners=listeners, store=start.store)
@@ -556,25 +560,44 @@ def generators(random_state: Any, n_starts: int) -> Iterator[np.random.Generator
     return map(np.random.default_rng, seeds(random_state, n_starts))
 
 
-def finish_fit(estimator: Any, interrupted: bool, max_iter: int, tol: float) -> None:
-    """Raise KeyboardInterrupt after Ctrl-C, or warn if the fit has not converged.
+class FitSummary(NamedTuple):
+    """How a fit ended, without the factors of its last point."""
+
+    history: dict[str, Array]
+    n_iter: int
+    converged: bool
+    interrupted: bool
+    """Whether Ctrl-C ended the fit."""
+    solver: str
+    """Name of the solver."""
+    attributes: dict[str, Array]
+    """Attributes of the estimator that the solver sets."""
+
+    @classmethod
+    def of(cls, end: FitEnd[Any], interrupted: bool, solver: str) -> FitSummary:
+        """Return the summary of the best of several fits."""
+        return cls(end.history, end.n_iter, end.converged, interrupted, solver, end.run.attributes)
+
+
+def finish_fit(end: FitSummary, dtype: np.dtype[Any], max_iter: int, tol: float) -> None:
+    """Raise KeyboardInterrupt after Ctrl-C, or warn if the fit has not converged. `dtype` is that of the factors.
 
     Called by `fit` itself, after the attributes are set, so that the warning names the line that called `fit`.
     """
-    if interrupted:
+    if end.interrupted:
         raise KeyboardInterrupt
-    if estimator.converged_:
+    if end.converged:
         return
-    residuals = estimator.history_.get("residual")
-    if residuals is not None and "loss" in estimator.history_:
+    residuals = end.history.get("residual")
+    if residuals is not None and "loss" in end.history:
         why = f"and the last ten still lowered the loss by {residuals[-1]:.2g} percent (tol={tol:g})"
     elif residuals is None:
         why = f"and each still added more than tol={tol:g} nats per token to the bound"
     else:
         why = f"with a possible gain of up to {residuals[-1]:.2g} nats per token (tol={tol:g})"
-    if estimator.n_iter_ < max_iter:
-        message = f"After {estimator.n_iter_} iterations rounding hides further gains, {why}: raise tol"
-        if estimator.components_.dtype == np.float32:
+    if end.n_iter < max_iter:
+        message = f"After {end.n_iter} iterations rounding hides further gains, {why}: raise tol"
+        if dtype == np.float32:
             message += ", or use dtype='float64'"
     else:
         message = f"The fit stopped after max_iter={max_iter} iterations, {why}: raise max_iter or tol"
