@@ -32,7 +32,7 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
-from polyseme.kernels import padded
+from polyseme.kernels import Want, padded
 
 Trace = list[tuple[float, float]]
 Factors = tuple[np.ndarray, np.ndarray]
@@ -47,7 +47,7 @@ def log_likelihood(corpus: MemoryCorpus, theta: np.ndarray, phi: np.ndarray) -> 
     """Normalize theta (documents x K) and phi (words x K) and return their log-likelihood per token."""
     theta = theta / np.maximum(theta.sum(axis=1, keepdims=True), 1e-300)
     phi = phi / np.maximum(phi.sum(axis=0, keepdims=True), 1e-300)
-    logs = corpus.logs(padded(theta, np.float32), padded(phi, np.float32))
+    logs = corpus.sums(padded(theta, np.float32), padded(phi, np.float32), Want.LOGS).logs
     return corpus.total_log(logs) / corpus.tokens
 
 

@@ -18,6 +18,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import (
     DenseCounts,
     SparseCounts,
+    Want,
     em_rows,
     em_words,
     extrapolated,
@@ -71,13 +72,13 @@ def counts():
 def test_sweep_is_the_naive_posterior_sum(counts, layout, K):
     A, B = operands(1, counts, K)
     assert A.shape[1] == padded_width(K)
-    assert_sums(layout(counts).sweep(A, B, n_threads=2), oracles.sweep(counts, A, B))
+    assert_sums(layout(counts).sums(A, B, n_threads=2), oracles.sweep(counts, A, B))
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
 def test_sums_times_operands_are_the_expected_counts_of_em(counts, layout):
     theta, phi = oracles.random_factors(2, *counts.shape, 5)
-    sums = layout(counts).sweep(padded(theta, np.float64), padded(phi.T, np.float64), n_threads=1)
+    sums = layout(counts).sums(padded(theta, np.float64), padded(phi.T, np.float64), n_threads=1)
     expected = counts[:, :, np.newaxis] * oracles.posterior(theta, phi)
     close(theta * sums.row_sums[:, :5], expected.sum(axis=1))
     close(phi.T * sums.word_sums[:, :5], expected.sum(axis=0))
@@ -91,12 +92,12 @@ def test_single_sums_equal_those_of_the_whole_sweep(counts, layout, weighted):
     A, B = operands(3, counts, 20)
     weights = np.random.default_rng(4).random(len(counts)) if weighted else None
     source = layout(counts)
-    row_sums, word_sums, logs = source.sweep(A, B, n_threads=2, weights=weights)
-    assert np.array_equal(source.row_sums(A, B, n_threads=2), row_sums)
-    assert np.array_equal(source.logs(A, B, n_threads=2), logs)
-    assert np.array_equal(source.word_sums(A, B, n_threads=2, weights=weights), word_sums)
-    assert same_bits(source.rows_and_logs(A, B, n_threads=2), (row_sums, logs))
-    assert same_bits(source.words_and_logs(A, B, n_threads=2, weights=weights), (word_sums, logs))
+    every = source.sums(A, B, n_threads=2, weights=weights)
+    parts = (Want.ROWS, Want.WORDS, Want.LOGS)  # in the order of the fields of Sums
+    for want in (*parts, Want.ROWS | Want.LOGS, Want.WORDS | Want.LOGS, Want.ROWS | Want.WORDS):
+        some = source.sums(A, B, want, n_threads=2, weights=weights)
+        for part, found, expected in zip(parts, some, every, strict=True):
+            assert np.array_equal(found, expected) if part in want else found is None
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
@@ -105,9 +106,9 @@ def test_weights_change_the_word_sums_only(counts, layout, K):
     A, B = operands(4, counts, K)
     weights = np.random.default_rng(5).exponential(size=len(counts))
     weights[3] = 0
-    sums = layout(counts).sweep(A, B, n_threads=2, weights=weights)
+    sums = layout(counts).sums(A, B, n_threads=2, weights=weights)
     assert_sums(sums, oracles.sweep(counts, A, B, weights))
-    plain = layout(counts).sweep(A, B, n_threads=2)
+    plain = layout(counts).sums(A, B, n_threads=2)
     assert np.array_equal(sums.row_sums, plain.row_sums)
     assert np.array_equal(sums.logs, plain.logs)
 
@@ -115,8 +116,8 @@ def test_weights_change_the_word_sums_only(counts, layout, K):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_index_width_does_not_change_a_bit(counts, dtype):
     A, B = operands(6, counts, 33, dtype)
-    narrow = sparse(counts, dtype, np.int32).sweep(A, B, n_threads=2)
-    wide = sparse(counts, dtype, np.int64).sweep(A, B, n_threads=2)
+    narrow = sparse(counts, dtype, np.int32).sums(A, B, n_threads=2)
+    wide = sparse(counts, dtype, np.int64).sums(A, B, n_threads=2)
     assert same_bits(narrow, wide)
 
 
@@ -127,8 +128,8 @@ def test_read_only_arrays(counts):
     values = counts.copy()
     for array in (source.indptr, source.indices, source.values, A, B, values):
         array.flags.writeable = False
-    assert_sums(source.sweep(A, B, n_threads=2), expected)
-    assert_sums(DenseCounts(values).sweep(A, B, n_threads=2), expected)
+    assert_sums(source.sums(A, B, n_threads=2), expected)
+    assert_sums(DenseCounts(values).sums(A, B, n_threads=2), expected)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -143,16 +144,16 @@ def test_memory_mapped_arrays(counts, tmp_path, index):
     source = SparseCounts(
         mapped("indptr", whole.indptr), mapped("indices", whole.indices), mapped("values", whole.values), *counts.shape
     )
-    assert_sums(source.sweep(mapped("A", A), mapped("B", B), n_threads=2), expected)
-    assert_sums(DenseCounts(mapped("dense", counts)).sweep(A, B, n_threads=2), expected)
+    assert_sums(source.sums(mapped("A", A), mapped("B", B), n_threads=2), expected)
+    assert_sums(DenseCounts(mapped("dense", counts)).sums(A, B, n_threads=2), expected)
 
 
 def test_words_with_more_documents_than_a_block_of_the_word_pass():
     X = oracles.random_counts(9, 2500, 3, density=0.9)
     A, B = operands(10, X, 3)
     expected = oracles.sweep(X, A, B)
-    assert_sums(sparse(X).sweep(A, B, n_threads=2), expected)
-    assert_sums(dense(X).sweep(A, B, n_threads=2), expected)
+    assert_sums(sparse(X).sums(A, B, n_threads=2), expected)
+    assert_sums(dense(X).sums(A, B, n_threads=2), expected)
 
 
 @pytest.mark.parametrize(("shape", "K"), [((22_000, 7), 100), ((45_000, 3), 40), ((5, 12_000), 100)])
@@ -161,28 +162,28 @@ def test_operands_larger_than_the_cache(shape, K):
     X = oracles.random_counts(12, *shape, density=0.7, empty_rows=(1,), empty_words=(2,))
     A, B = operands(13, X, K)
     weights = np.random.default_rng(14).random(len(X))
-    one = sparse(X).sweep(A, B, n_threads=1, weights=weights)
+    one = sparse(X).sums(A, B, n_threads=1, weights=weights)
     assert_sums(one, oracles.sweep(X, A, B, weights), 1e-11)
     for n_threads in (2, 5):
-        assert same_bits(one, sparse(X).sweep(A, B, n_threads=n_threads, weights=weights))
+        assert same_bits(one, sparse(X).sums(A, B, n_threads=n_threads, weights=weights))
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
 def test_word_sums_are_stored_in_the_given_memory(counts, layout):
     A, B = operands(17, counts, 5)
     memory = np.full(B.shape, np.nan)
-    sums = layout(counts).sweep(A, B, n_threads=2, memory=memory)
+    sums = layout(counts).sums(A, B, n_threads=2, memory=memory)
     assert sums.word_sums is memory
-    assert same_bits(sums, layout(counts).sweep(A, B, n_threads=2))
+    assert same_bits(sums, layout(counts).sums(A, B, n_threads=2))
     with pytest.raises(TypeError, match="does not fit"):
-        layout(counts).sweep(A, B, n_threads=2, memory=memory[1:])
+        layout(counts).sums(A, B, n_threads=2, memory=memory[1:])
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
 def test_empty_documents_have_sums_of_zero(layout):
     X = np.zeros((4, 6))
     A, B = operands(11, X, 3)
-    sums = layout(X).sweep(A, B, n_threads=3)
+    sums = layout(X).sums(A, B, n_threads=3)
     assert not any(part.any() for part in sums)
 
 
@@ -192,8 +193,8 @@ def test_sparse_dense_and_naive_agree_on_any_shape(n_docs, n_words, K, density, 
     X = oracles.random_counts(seed, n_docs, n_words, density) * np.random.default_rng(seed).exponential()
     A, B = operands(seed, X, K)
     expected = oracles.sweep(X, A, B)
-    assert_sums(sparse(X).sweep(A, B, n_threads=2), expected)
-    assert_sums(dense(X).sweep(A, B, n_threads=2), expected)
+    assert_sums(sparse(X).sums(A, B, n_threads=2), expected)
+    assert_sums(dense(X).sums(A, B, n_threads=2), expected)
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
@@ -204,8 +205,8 @@ def test_every_instruction_set_agrees(counts, isa, K):
     A, B = operands(12, counts, K)
     weights = np.random.default_rng(13).random(len(counts))
     expected = oracles.sweep(counts, A, B, weights)
-    assert_sums(sparse(counts).sweep(A, B, n_threads=1, weights=weights, isa=isa), expected)
-    single = sparse(counts, np.float32).sweep(
+    assert_sums(sparse(counts).sums(A, B, n_threads=1, weights=weights, isa=isa), expected)
+    single = sparse(counts, np.float32).sums(
         A.astype(np.float32), B.astype(np.float32), n_threads=1, weights=weights, isa=isa
     )
     assert_sums(single, expected, 3e-6)
@@ -214,7 +215,7 @@ def test_every_instruction_set_agrees(counts, isa, K):
 def test_an_unknown_instruction_set_raises_an_error(counts):
     A, B = operands(12, counts, 4)
     with pytest.raises(ValueError, match="instruction set"):
-        sparse(counts).sweep(A, B, n_threads=1, isa="sse9")
+        sparse(counts).sums(A, B, n_threads=1, isa="sse9")
 
 
 def imported_with(isa):
@@ -244,7 +245,7 @@ def test_logarithms_over_the_whole_range(isa):
         pytest.skip(f"this processor cannot run {isa}")
     q = np.concatenate([np.logspace(-270, 270, 301), 1 + np.linspace(-1e-9, 1e-9, 21), np.linspace(0.5, 2, 101)])
     source = sparse(np.ones((len(q), 1)))
-    sums = source.sweep(padded(q[:, np.newaxis], np.float64), padded(np.ones((1, 1)), np.float64), n_threads=1, isa=isa)
+    sums = source.sums(padded(q[:, np.newaxis], np.float64), padded(np.ones((1, 1)), np.float64), n_threads=1, isa=isa)
     np.testing.assert_allclose(sums.logs, np.log(q), rtol=1e-15, atol=1e-24)
 
 
@@ -255,13 +256,13 @@ def test_threads_do_not_change_a_bit_sparse(dtype, K):
     A, B = operands(15, X, K, dtype)
     weights = np.random.default_rng(16).random(len(X))
     source = sparse(X, dtype)
-    one = source.sweep(A, B, n_threads=1, weights=weights)
+    one = source.sums(A, B, n_threads=1, weights=weights)
     q = source.products(A, B, n_threads=1)
     rows = em_rows(A, one.row_sums.copy(), source.totals, n_threads=1)
     mass = source.totals @ A
     words = em_words(B, one.word_sums, mass, source.word_totals(None), n_threads=1)
     for n_threads in (2, 3, 8):
-        assert same_bits(one, source.sweep(A, B, n_threads=n_threads, weights=weights))
+        assert same_bits(one, source.sums(A, B, n_threads=n_threads, weights=weights))
         assert np.array_equal(q, source.products(A, B, n_threads=n_threads))
         assert same_bits(rows, em_rows(A, one.row_sums.copy(), source.totals, n_threads=n_threads))
         assert same_bits(words, em_words(B, one.word_sums, mass, source.word_totals(None), n_threads=n_threads))
@@ -274,9 +275,9 @@ def test_threads_do_not_change_a_bit_dense(dtype):
     A, B = operands(18, X, 20, dtype)
     weights = np.random.default_rng(19).random(len(X))
     source = dense(X, dtype)
-    one = source.sweep(A, B, n_threads=1, weights=weights)
+    one = source.sums(A, B, n_threads=1, weights=weights)
     for n_threads in (2, 3, 8):
-        assert same_bits(one, source.sweep(A, B, n_threads=n_threads, weights=weights))
+        assert same_bits(one, source.sums(A, B, n_threads=n_threads, weights=weights))
 
 
 @pytest.mark.parametrize("layout", [sparse, dense])
@@ -311,7 +312,7 @@ def test_denormal_operands_stay_finite(counts, layout):
     A, B = operands(23, counts, 8)
     A[:, 1:4] = 1e-40
     B[:, 2:6] = 1e-40
-    sums = layout(counts, np.float32).sweep(A.astype(np.float32), B.astype(np.float32), n_threads=2)
+    sums = layout(counts, np.float32).sums(A.astype(np.float32), B.astype(np.float32), n_threads=2)
     for part, wanted in zip(sums, oracles.sweep(counts, A, B), strict=True):
         assert np.isfinite(part).all()
         np.testing.assert_allclose(part, wanted, rtol=3e-6, atol=1e-30)
@@ -321,14 +322,14 @@ def test_denormal_operands_stay_finite(counts, layout):
 def test_a_product_that_underflows_leaves_the_sums_finite(counts, layout):
     A, B = operands(24, counts, 8, np.float32)
     A[:] = np.float32(1e-40)
-    sums = layout(counts, np.float32).sweep(A, B, n_threads=2)
+    sums = layout(counts, np.float32).sums(A, B, n_threads=2)
     assert np.isfinite(sums.row_sums).all()
     assert np.isfinite(sums.word_sums).all()
 
 
 def test_the_sweep_restores_the_denormal_mode_of_the_caller(counts):
     A, B = operands(25, counts, 8, np.float32)
-    sparse(counts, np.float32).sweep(A, B, n_threads=1)
+    sparse(counts, np.float32).sums(A, B, n_threads=1)
     assert np.float32(1e-40) * np.float32(0.5) > 0
 
 
@@ -380,7 +381,7 @@ def test_word_sums_of_many_documents_are_merged_in_float64():
     X = np.ones((n_docs, 1))
     X[:1024] = 2.0**24
     ones = padded(np.ones((n_docs, 1)), np.float32)
-    word_sums = sparse(X, np.float32).sweep(ones, padded(np.ones((1, 1)), np.float32), n_threads=2).word_sums
+    word_sums = sparse(X, np.float32).sums(ones, padded(np.ones((1, 1)), np.float32), n_threads=2).word_sums
     assert word_sums[0, 0] == 1024 * 2.0**24 + n_docs - 1024
 
 
@@ -390,9 +391,9 @@ def test_operands_that_do_not_fit_raise_an_error(counts, layout):
     wider = padded(B, np.float64).repeat(2, axis=1)
     for a, b in ((A[:-1], B), (A, B[:-1]), (A.astype(np.float32), B), (A[:, :20].copy(), B[:, :20].copy()), (A, wider)):
         with pytest.raises(TypeError, match="does not fit"):
-            layout(counts).sweep(a, b, n_threads=1)
+            layout(counts).sums(a, b, n_threads=1)
     with pytest.raises(TypeError, match="weights"):
-        layout(counts).sweep(A, B, n_threads=1, weights=np.ones(len(counts) - 1))
+        layout(counts).sums(A, B, n_threads=1, weights=np.ones(len(counts) - 1))
 
 
 def test_sparse_counts_are_in_canonical_form():

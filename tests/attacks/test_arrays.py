@@ -238,7 +238,7 @@ def test_operands_with_too_few_rows_for_the_indices_are_refused():
     fold = {"empty": np.ones(3), "tol": 1e-3, "max_iter": 5, "n_threads": 1}
     improve = {"totals": X.totals, "steps": 2, "tol": 1e-3, "n_threads": 1}
     calls = [
-        lambda A, B: X.sweep(A, B, n_threads=1),
+        lambda A, B: X.sums(A, B, n_threads=1),
         lambda A, B: X.products(A, B, n_threads=1),
         lambda A, B: X.improve_rows(A, B, np.ones(3), passes=1, n_threads=1),
         lambda A, B: X.fold_in(B, 3, **fold),

@@ -106,7 +106,7 @@ def test_em_steps_per_row_equal_em_steps_by_sweeps(share, temperature):
     theta = uniform_rows(model, corpus)
     for _ in range(6):
         A = model.doc_operand(theta)
-        row_sums = corpus.row_sums(A, B)
+        row_sums = corpus.sums(A, B).row_sums
         row_sums[:, 3:] = 0
         theta = m_step_docs(model, corpus, theta, A, row_sums)
     filled = data.sum(axis=1) > 0

@@ -283,7 +283,7 @@ def test_one_batch_of_all_documents_with_rate_one_is_a_batch_step():
     docs = improve_documents(
         corpus.by_doc, words.operand, np.full(4, 0.3), n, totals=corpus.totals, steps=30, tol=0, n_threads=1
     )
-    swept = corpus.sweep(docs.operand, words.operand)
+    swept = corpus.sums(docs.operand, words.operand)
     run.advance()
     np.testing.assert_allclose(run.lambda_, words.operand * swept.word_sums + 0.2, rtol=1e-9)
     assert batch.report.bound < run.report.bound + 1  # both are bounds of one corpus

@@ -54,6 +54,7 @@ from polyseme.kernels import (
     Array,
     Floats,
     SparseCounts,
+    Want,
     aligned_empty,
     check_operands,
     check_topics,
@@ -275,7 +276,7 @@ class DirichletPosterior:
             counts, words.operand, self.alpha, expected, totals=totals, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE,
             n_threads=n_threads,
         )  # fmt: skip
-        logs = counts.logs(docs.operand, words.operand, n_threads=n_threads)
+        logs = counts.sums(docs.operand, words.operand, Want.LOGS, n_threads=n_threads).logs
         scales = np.empty(counts.n_docs)
         for rows, block in counts.blocks(NUMBERS_AT_ONCE):
             scales[rows] = block.sums_by_row(block.values * words.scales[block.indices])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from polyseme.core.shard import Additive, Shard, sample_documents
-from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows, padded, weighted_sum
+from polyseme.kernels import Array, Floats, SparseCounts, Want, normalize_rows, padded, weighted_sum
 from polyseme.losses.entry_weights import EntryWeights
 from polyseme.priors import Prior
 
@@ -179,7 +179,7 @@ def document_sums(
     """
     A, B = operands
     present = counts.presence()
-    sums = present.word_sums(A, B, n_threads=n_threads, weights=weights, memory=memory)
+    sums = present.sums(A, B, Want.WORDS, n_threads=n_threads, weights=weights, memory=memory).word_sums
     sums *= B
     if weights is None:
         words = np.diff(present.transposed(None).indptr).astype(np.float64)
@@ -402,7 +402,7 @@ class FoldIn:
             folded.counts, posterior_operands(operands, inference.temperature), folded.doc_topic, weights,
             n_threads=n_threads,
         )  # fmt: skip
-        logs = folded.counts.logs(*operands, n_threads=n_threads)
+        logs = folded.counts.sums(*operands, Want.LOGS, n_threads=n_threads).logs
         if given is not None and given.entries is not None:  # condition on the observed entries
             observed = observed_shares(folded.doc_topic, topics, given.entries, n_threads=n_threads)
             logs = logs - folded.counts.totals * np.log(np.where(observed > 0, observed, 1))

@@ -31,6 +31,7 @@ from polyseme.kernels import (
     Array,
     Floats,
     SparseCounts,
+    Want,
     check_topics,
     gram,
     least_squares_rows,
@@ -206,7 +207,7 @@ def _by_sweeps(
             break
         old = theta[rows]
         A = model.doc_operand(old)
-        row_sums = shard.row_sums(A, B)
+        row_sums = shard.sums(A, B, Want.ROWS).row_sums
         row_sums[:, K:] = 0
         new = m_step_docs(model, shard, old, A, row_sums)
         if not joint:  # where the background explains every word, all weights are equally good
@@ -215,7 +216,7 @@ def _by_sweeps(
         moving &= np.abs(new - old).sum(axis=1) > 2 * tol
     if model.background is not None:  # it makes every word possible
         return theta
-    logs = Shard(counts, None, n_threads).logs(model.doc_operand(theta), B)
+    logs = Shard(counts, None, n_threads).sums(model.doc_operand(theta), B, Want.LOGS).logs
     impossible = np.isneginf(logs)
     support = None if prior is None else prior.support((counts.n_docs, K))
     if support is not None:

@@ -28,6 +28,7 @@ from polyseme.kernels import (
     Array,
     Floats,
     SparseCounts,
+    Want,
     check_topics,
     map_in_threads,
     padded,
@@ -230,7 +231,7 @@ class LogisticNormalPosterior(NoLargeArrays):
                 part, part_rows = known_counts.take(rows), rows
             current = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
             A, _ = operand(current, phi.dtype, phi.shape[1])
-            row_sums = part.row_sums(A, phi, n_threads=n_threads)
+            row_sums = part.sums(A, phi, Want.ROWS, n_threads=n_threads).row_sums
             expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
             better = improved(current, expected, totals[part_rows], prior, n_threads=n_threads)
             moved = np.abs(better.weights - current.weights).sum(axis=1) / 2
@@ -239,7 +240,7 @@ class LogisticNormalPosterior(NoLargeArrays):
             posterior.variance[part_rows[changing]] = better.variance[changing]
             rows = part_rows[changing & (moved > _FOLD_TOLERANCE)]
         A, row_max = operand(posterior, phi.dtype, phi.shape[1])
-        logs = known_counts.logs(A, phi, n_threads=n_threads)
+        logs = known_counts.sums(A, phi, Want.LOGS, n_threads=n_threads).logs
         parts = logs + totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
         return DocumentWeights(
             np.maximum(posterior.weights, min_weight(topic_word.dtype)).astype(topic_word.dtype),

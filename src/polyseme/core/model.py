@@ -30,6 +30,7 @@ from polyseme.kernels import (
     Array,
     Floats,
     Sums,
+    Want,
     em_rows,
     em_words,
     inner,
@@ -386,7 +387,7 @@ def e_step(model: Model, shard: Shard, theta: Array, phi: Array, memory: Floats 
     log_operands = log_likelihood = shard.total_log(sums.logs)
     next_theta, gain = _m_step_docs_with_gain(model, shard, theta, A, sums.row_sums)
     if model.temperature != 1.0:
-        logs = shard.logs(*model.probability_operands(theta, phi))
+        logs = shard.sums(*model.probability_operands(theta, phi), Want.LOGS).logs
         log_likelihood = shard.total_log(logs)
     if model.background is not None:
         sums.word_sums[:, model.n_topics] = 0
@@ -484,11 +485,11 @@ def topic_use(model: Model, shard: Shard, theta: Array, phi: Array) -> TopicUse:
     """Return how the documents of a shard use the topics at (theta, phi), repaired as in the E-step."""
     if model._priors:
         A, B = model.operands(theta, phi)
-        theta = restore_support(theta, np.flatnonzero(np.isneginf(shard.logs(A, B))), model.n_topics)
+        theta = restore_support(theta, np.flatnonzero(np.isneginf(shard.sums(A, B, Want.LOGS).logs)), model.n_topics)
     background = 0.0
     if model.background is not None and model.background.joint:
         A, B = model.operands(theta, phi)
-        background = inner(shard.word_sums(A, B)[:, model.n_topics], B[:, model.n_topics])
+        background = inner(shard.sums(A, B, Want.WORDS).word_sums[:, model.n_topics], B[:, model.n_topics])
     return TopicUse(np.asarray(theta.max(axis=0, initial=0)), background)
 
 
@@ -509,12 +510,12 @@ def _sweep_with_support(
     Such a document gets a small weight for every topic.
     """
     A, B = model.operands(theta, phi)
-    sums = shard.sweep(A, B, memory=memory)
+    sums = shard.sums(A, B, memory=memory)
     zero_rows = np.flatnonzero(np.isneginf(sums.logs)) if model._priors else ()
     if len(zero_rows):
         theta = restore_support(theta, zero_rows, model.n_topics)
         A = model.doc_operand(theta)
-        sums = shard.sweep(A, B, memory=memory)
+        sums = shard.sums(A, B, memory=memory)
     return theta, A, sums
 
 

@@ -28,6 +28,7 @@ from polyseme.kernels import (
     Floats,
     SparseCounts,
     Sums,
+    Want,
     check_sparse,
     inner,
 )
@@ -115,29 +116,9 @@ class Shard:
             self.__dict__.pop("by_doc").release()
         self.counts.release()
 
-    def sweep(self, A: Array, B: Array, *, memory: Floats | None = None) -> Sums:
-        """Return the three sums of the kernel over all documents (see `Sums`), the word sums in `memory` if given."""
-        return self.counts.sweep(A, B, n_threads=self.n_threads, weights=self.weights, memory=memory)
-
-    def row_sums(self, A: Array, B: Array) -> Array:
-        """Return `Sums.row_sums` only."""
-        return self.counts.row_sums(A, B, n_threads=self.n_threads)
-
-    def word_sums(self, A: Array, B: Array) -> Floats:
-        """Return `Sums.word_sums` only."""
-        return self.counts.word_sums(A, B, n_threads=self.n_threads, weights=self.weights)
-
-    def logs(self, A: Array, B: Array) -> Floats:
-        """Return `Sums.logs` only."""
-        return self.counts.logs(A, B, n_threads=self.n_threads)
-
-    def rows_and_logs(self, A: Array, B: Array) -> tuple[Array, Floats]:
-        """Return `Sums.row_sums` and `Sums.logs`."""
-        return self.counts.rows_and_logs(A, B, n_threads=self.n_threads)
-
-    def words_and_logs(self, A: Array, B: Array) -> tuple[Floats, Floats]:
-        """Return `Sums.word_sums` and `Sums.logs`."""
-        return self.counts.words_and_logs(A, B, n_threads=self.n_threads, weights=self.weights)
+    def sums(self, A: Array, B: Array, want: Want = Want.ALL, *, memory: Floats | None = None) -> Sums:
+        """Return the wanted sums of the kernel over all documents, the word sums in `memory` if given."""
+        return self.counts.sums(A, B, want, n_threads=self.n_threads, weights=self.weights, memory=memory)
 
     def total_log(self, logs: Floats) -> float:
         """Return sum_d weight_d logs_d. Documents of weight zero are ignored, even if their log-likelihood is -inf."""

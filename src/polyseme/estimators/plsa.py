@@ -33,7 +33,7 @@ from polyseme.estimators.validation import (
     training_data,
 )
 from polyseme.io.models import StoredAttributes
-from polyseme.kernels import Array, Floats, normalize_columns, normalize_rows, padded
+from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_rows, padded
 from polyseme.priors import Prior, as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
 from polyseme.solvers.initialize import random_topics
@@ -511,7 +511,7 @@ def background_tokens(
     """
     K = len(topic_word)
     A, B = inference.model(K).token_operands(doc_topic, topic_word, np.broadcast_to(shares, len(doc_topic)))
-    return np.asarray(shard.word_sums(A, B)[:, K] * B[:, K])
+    return np.asarray(shard.sums(A, B, Want.WORDS).word_sums[:, K] * B[:, K])
 
 
 class SeenTotals(NamedTuple):

@@ -10,6 +10,7 @@ from polyseme.kernels.counts import Counts as Counts
 from polyseme.kernels.counts import DenseCounts as DenseCounts
 from polyseme.kernels.counts import SparseCounts as SparseCounts
 from polyseme.kernels.counts import Sums as Sums
+from polyseme.kernels.counts import Want as Want
 from polyseme.kernels.counts import check_operands as check_operands
 from polyseme.kernels.counts import check_topics as check_topics
 from polyseme.kernels.factors import NUMBERS_AT_ONCE as NUMBERS_AT_ONCE

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Flag, auto
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -27,8 +28,8 @@ import numpy.typing as npt
 from polyseme import _kernels
 from polyseme.errors import InputError
 from polyseme.kernels.factors import (
-    _WIDTH_STEP,
     NUMBERS_AT_ONCE,
+    WIDTH_STEP,
     Array,
     Floats,
     aligned_empty,
@@ -49,8 +50,17 @@ _PASS_TOLERANCE = 1e-3
 """Coordinate ascent on a row stops when a pass moves less than this share of its total."""
 
 
+class Want(Flag):
+    """Which sums of a sweep are computed."""
+
+    ROWS = auto()
+    WORDS = auto()
+    LOGS = auto()
+    ALL = ROWS | WORDS | LOGS
+
+
 class Sums(NamedTuple):
-    """The three sums of a sweep, with q = A_d . B_w and r = x / q for every count x."""
+    """The sums of a sweep, with q = A_d . B_w and r = x / q for every count x. A sum that was not wanted is None."""
 
     row_sums: Array
     """Sum of r B_w over the words of each document (documents x width)."""
@@ -100,26 +110,11 @@ class Counts(Protocol):
 
     def release(self) -> None: ...
 
-    def sweep(
-        self,
-        A: Array,
-        B: Array,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
+    def sums(
+        self, A: Array, B: Array, want: Want = Want.ALL, *, n_threads: int, weights: Floats | None = None,
         memory: Floats | None = None,
-    ) -> Sums:
-        """Return all three sums. `weights` multiply documents in the word sums, which use `memory` if given."""
-
-    def row_sums(self, A: Array, B: Array, *, n_threads: int) -> Array: ...
-    def logs(self, A: Array, B: Array, *, n_threads: int) -> Floats: ...
-    def rows_and_logs(self, A: Array, B: Array, *, n_threads: int) -> tuple[Array, Floats]: ...
-    def word_sums(
-        self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None, memory: Floats | None = None
-    ) -> Floats: ...
-    def words_and_logs(
-        self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None
-    ) -> tuple[Floats, Floats]: ...
+    ) -> Sums:  # fmt: skip
+        """Return the wanted sums. `weights` multiply documents in the word sums, which use `memory` if given."""
 
 
 @dataclass(frozen=True)
@@ -210,63 +205,24 @@ class SparseCounts:
             sums += np.bincount(block.indices, values, minlength=self.n_words)
         return sums
 
-    def sweep(
-        self,
-        A: Array,
-        B: Array,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
-        memory: Floats | None = None,
-        isa: str | None = None,
-    ) -> Sums:
-        row_sums, logs = self.rows_and_logs(A, B, n_threads=n_threads, isa=isa)
-        word_sums = self.word_sums(A, B, n_threads=n_threads, weights=weights, memory=memory, isa=isa)
-        return Sums(row_sums, word_sums, logs)
-
-    def row_sums(self, A: Array, B: Array, *, n_threads: int) -> Array:
-        row_sums = aligned_empty(A.shape, A.dtype)
-        self._sweep_rows(A, B, row_sums, None, n_threads, None)
-        return row_sums
-
-    def logs(self, A: Array, B: Array, *, n_threads: int) -> Floats:
-        logs = np.empty(self.n_docs)
-        self._sweep_rows(A, B, None, logs, n_threads, None)
-        return logs
-
-    def rows_and_logs(self, A: Array, B: Array, *, n_threads: int, isa: str | None = None) -> tuple[Array, Floats]:
-        row_sums, logs = aligned_empty(A.shape, A.dtype), np.empty(self.n_docs)
-        self._sweep_rows(A, B, row_sums, logs, n_threads, isa)
-        return row_sums, logs
-
-    def word_sums(
-        self,
-        A: Array,
-        B: Array,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
-        memory: Floats | None = None,
-        isa: str | None = None,
-    ) -> Floats:
+    def sums(
+        self, A: Array, B: Array, want: Want = Want.ALL, *, n_threads: int, weights: Floats | None = None,
+        memory: Floats | None = None, isa: str | None = None,
+    ) -> Sums:  # fmt: skip
         check_operands(self, A, B, weights)
-        word_sums, by_word = _word_sums_buffer(memory, B), self.transposed(weights)
-        _kernels.sweep_words(
-            by_word.indptr, by_word.indices, by_word.values, A, B, word_sums, n_threads=n_threads, isa=isa
-        )
-        return word_sums
-
-    def words_and_logs(
-        self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        return self.word_sums(A, B, n_threads=n_threads, weights=weights), self.logs(A, B, n_threads=n_threads)
-
-    def _sweep_rows(
-        self, A: Array, B: Array, row_sums: Array | None, logs: Floats | None, n_threads: int, isa: str | None
-    ) -> None:
-        """Fill the arrays that are given, in one pass over the counts."""
-        check_operands(self, A, B, None)
-        _kernels.sweep_rows(self.indptr, self.indices, self.values, A, B, row_sums, logs, n_threads=n_threads, isa=isa)
+        row_sums = aligned_empty(A.shape, A.dtype) if Want.ROWS in want else None
+        word_sums = _word_sums_buffer(memory, B) if Want.WORDS in want else None
+        logs = np.empty(self.n_docs) if Want.LOGS in want else None
+        if row_sums is not None or logs is not None:
+            _kernels.sweep_rows(
+                self.indptr, self.indices, self.values, A, B, row_sums, logs, n_threads=n_threads, isa=isa
+            )
+        if word_sums is not None:
+            by_word = self.transposed(weights)
+            _kernels.sweep_words(
+                by_word.indptr, by_word.indices, by_word.values, A, B, word_sums, n_threads=n_threads, isa=isa
+            )
+        return Sums(row_sums, word_sums, logs)  # type: ignore[arg-type]
 
     def products(self, A: Array, B: Array, *, n_threads: int) -> Array:
         """Return q = A_d . B_w of every non-zero, in the order of `values`."""
@@ -498,61 +454,14 @@ class DenseCounts:
             return np.asarray(self.values.sum(axis=0, dtype=np.float64))
         return weighted_sum(weights, self.values)
 
-    def sweep(
-        self,
-        A: Array,
-        B: Array,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
+    def sums(
+        self, A: Array, B: Array, want: Want = Want.ALL, *, n_threads: int, weights: Floats | None = None,
         memory: Floats | None = None,
-    ) -> Sums:
-        sums = Sums(np.empty_like(A), _word_sums_buffer(memory, B), np.empty(self.n_docs))
-        self._sweep(A, B, *sums, n_threads=n_threads, weights=weights)
-        return sums
-
-    def row_sums(self, A: Array, B: Array, *, n_threads: int) -> Array:
-        row_sums = np.empty_like(A)
-        self._sweep(A, B, row_sums, None, None, n_threads=n_threads)
-        return row_sums
-
-    def logs(self, A: Array, B: Array, *, n_threads: int) -> Floats:
-        logs = np.empty(self.n_docs)
-        self._sweep(A, B, None, None, logs, n_threads=n_threads)
-        return logs
-
-    def rows_and_logs(self, A: Array, B: Array, *, n_threads: int) -> tuple[Array, Floats]:
-        row_sums, logs = np.empty_like(A), np.empty(self.n_docs)
-        self._sweep(A, B, row_sums, None, logs, n_threads=n_threads)
-        return row_sums, logs
-
-    def word_sums(
-        self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None, memory: Floats | None = None
-    ) -> Floats:
-        word_sums = _word_sums_buffer(memory, B)
-        self._sweep(A, B, None, word_sums, None, n_threads=n_threads, weights=weights)
-        return word_sums
-
-    def words_and_logs(
-        self, A: Array, B: Array, *, n_threads: int, weights: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        word_sums, logs = _word_sums_buffer(None, B), np.empty(self.n_docs)
-        self._sweep(A, B, None, word_sums, logs, n_threads=n_threads, weights=weights)
-        return word_sums, logs
-
-    def _sweep(
-        self,
-        A: Array,
-        B: Array,
-        row_sums: Array | None,
-        word_sums: Floats | None,
-        log_sums: Floats | None,
-        *,
-        n_threads: int,
-        weights: Floats | None = None,
-    ) -> None:
-        """Fill the arrays that are given, in one pass over blocks of documents."""
+    ) -> Sums:  # fmt: skip
         check_operands(self, A, B, weights)
+        row_sums = np.empty_like(A) if Want.ROWS in want else None
+        word_sums = _word_sums_buffer(memory, B) if Want.WORDS in want else None
+        log_sums = np.empty(self.n_docs) if Want.LOGS in want else None
         if word_sums is not None:
             word_sums.fill(0)
 
@@ -576,6 +485,7 @@ class DenseCounts:
         for block_sums in map_in_threads(one_block, row_blocks(self.n_docs, self.n_words), n_threads):
             if word_sums is not None and block_sums is not None:
                 word_sums += block_sums
+        return Sums(row_sums, word_sums, log_sums)  # type: ignore[arg-type]
 
 
 def check_operands(counts: Counts, A: Array | None, B: Array, weights: Floats | None) -> None:
@@ -583,7 +493,7 @@ def check_operands(counts: Counts, A: Array | None, B: Array, weights: Floats | 
     for operand, rows in ((A, counts.n_docs), (B, counts.n_words)):
         if operand is None:
             continue
-        if operand.dtype != counts.dtype or operand.shape != (rows, B.shape[1]) or B.shape[1] % _WIDTH_STEP != 0:
+        if operand.dtype != counts.dtype or operand.shape != (rows, B.shape[1]) or B.shape[1] % WIDTH_STEP != 0:
             raise TypeError(
                 f"an operand {operand.shape} {operand.dtype} does not fit counts ({counts.n_docs}, {counts.n_words}) "
                 f"{counts.dtype} and a width of {B.shape[1]}"

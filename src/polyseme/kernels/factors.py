@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 NUMBERS_AT_ONCE = 1 << 20
 """Number of counts that are processed at a time where an intermediate array is needed."""
 
-_WIDTH_STEP = 16
+WIDTH_STEP = 16
 
 _CACHE_LINE = 64
 
@@ -135,7 +135,7 @@ def times_ratio(factor: Array, numerators: Array, denominators: Array, root: boo
 
 def padded_width(n_columns: int) -> int:
     """Return the number of columns with which an operand of `n_columns` columns is stored."""
-    return -(-n_columns // _WIDTH_STEP) * _WIDTH_STEP
+    return -(-n_columns // WIDTH_STEP) * WIDTH_STEP
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -36,6 +36,7 @@ from polyseme.kernels import (
     Floats,
     ReciprocalSums,
     SparseCounts,
+    Want,
     gram,
     map_in_threads,
     row_blocks,
@@ -114,7 +115,7 @@ class LossSums:
         """Return the sums for the update of B."""
         counts, n_threads, weights = self._counts, self._n_threads, self._weights
         if self._entries is not None and self._loss.is_likelihood:
-            numerators = counts.word_sums(A, B, n_threads=n_threads, weights=weights)
+            numerators = counts.sums(A, B, Want.WORDS, n_threads=n_threads, weights=weights).word_sums
             return Terms(numerators, self._entries.over_docs(A, weights, n_threads=n_threads))
         if self._entries is not None:
             numerators = counts.multiply_transpose(A, n_threads=n_threads, weights=weights)
@@ -153,7 +154,7 @@ class LossSums:
         """Return the loss of each document, and the sums for A, with weights of entries."""
         counts, n_threads = self._counts, self._n_threads
         if self._loss.is_likelihood:  # sum v (x log x - x) - y log q + v q
-            row_sums, logs = counts.rows_and_logs(A, B, n_threads=n_threads)
+            row_sums, _, logs = counts.sums(A, B, Want.ROWS | Want.LOGS, n_threads=n_threads)
             terms = Terms(row_sums, entries.over_words(B, n_threads=n_threads))
             explained = np.einsum("dk,dk->d", A, terms.denominators, dtype=np.float64)
             return self.constants - logs + explained, terms

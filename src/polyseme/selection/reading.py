@@ -41,6 +41,7 @@ from polyseme.kernels import (
     Array,
     Floats,
     SparseCounts,
+    Want,
     em_words,
     map_in_threads,
     normalize_rows,
@@ -377,8 +378,10 @@ def _tempered_em(model: Model, shard: Shard, theta: Array, phi: Array, n_iterati
     for _ in range(n_iterations):
         A, B = model.operands(theta, phi)
         sizes = weighted_sum(shard.totals, theta, n_threads=shard.n_threads)
-        theta = m_step_docs(model, shard, theta, A, shard.row_sums(A, B))
-        phi, _ = em_words(B, shard.word_sums(A, B), sizes, shard.word_totals, n_threads=shard.n_threads)
+        theta = m_step_docs(model, shard, theta, A, shard.sums(A, B, Want.ROWS).row_sums)
+        phi, _ = em_words(
+            B, shard.sums(A, B, Want.WORDS).word_sums, sizes, shard.word_totals, n_threads=shard.n_threads
+        )
     return theta, phi
 
 

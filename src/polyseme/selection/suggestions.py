@@ -12,7 +12,7 @@ from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocument
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.validation import count_data
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.kernels import Array, Floats, SparseCounts, Want
 from polyseme.selection.cross_validation import scored_topics
 from polyseme.selection.n_topics import Selection, select_n_topics, topic_counts
 from polyseme.utils import MAX_COUNT, check_nonnegative, effective_threads
@@ -171,7 +171,7 @@ class TopicTokens:
 
     def n_documents(self) -> Array:
         """Return the number of documents with enough tokens of each topic; the last topic may be the background."""
-        expected = self._A * self._counts.row_sums(self._A, self._B, n_threads=self._n_threads)
+        expected = self._A * self._counts.sums(self._A, self._B, Want.ROWS, n_threads=self._n_threads).row_sums
         return np.asarray((expected >= _MIN_TOKENS).sum(axis=0))
 
     def enough(self, topic: int) -> SparseCounts:

@@ -25,7 +25,17 @@ import numpy as np
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner, padded_width, rescaled_columns, row_blocks, times_ratio, weighted_sum
+from polyseme.kernels import (
+    Array,
+    Floats,
+    Want,
+    inner,
+    padded_width,
+    rescaled_columns,
+    row_blocks,
+    times_ratio,
+    weighted_sum,
+)
 from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, end_of_preliminary_fit
 from polyseme.solvers.initialize import named_start
@@ -168,7 +178,7 @@ class SCDRun(SolverRun):
         self._good = self._extrapolated = start
         self._momentum = Momentum(settings.extrapolate, keep=0.01, n_threads=self._corpus.n_threads)
         self._least_gain, self._waited = float("inf"), 0
-        logs = self._corpus.logs(*self._good)
+        logs = self._corpus.sums(*self._good, Want.LOGS).logs
         value = log_likelihood(self._corpus, self._corpus.total_log(logs), self._good)
         self.report = Report(value, value, float("inf"))
 
@@ -229,16 +239,16 @@ class SCDRun(SolverRun):
     def _multiply(self) -> None:
         """Run an iteration of multiplicative updates, which never decreases the likelihood."""
         corpus, (docs, words) = self._corpus, self._good
-        row_sums, u = corpus.row_sums(docs, words), column_sums(words)
+        row_sums, u = corpus.sums(docs, words, Want.ROWS).row_sums, column_sums(words)
         gain = corpus.total_log(duality_gap(row_sums, u, docs, corpus.totals))
         docs = times_ratio(docs, row_sums, np.broadcast_to(u, docs.shape), False, n_threads=corpus.n_threads)
         del row_sums  # as large as a factor
-        word_sums, mass = corpus.word_sums(docs, words), column_sums(docs, corpus.weights)
+        word_sums, mass = corpus.sums(docs, words, Want.WORDS).word_sums, column_sums(docs, corpus.weights)
         gain += float(duality_gap(word_sums, mass, words, corpus.word_totals).sum())
         words = times_ratio(words, word_sums, np.broadcast_to(mass, words.shape), False, n_threads=corpus.n_threads)
         point = Unnormalized(docs, words)
         point = from_plsa(corpus, point.theta, point.phi)  # s_d = n_d, as coordinate ascent needs it at its start
-        value = log_likelihood(corpus, corpus.total_log(corpus.logs(*point)), point)
+        value = log_likelihood(corpus, corpus.total_log(corpus.sums(*point, Want.LOGS).logs), point)
         self._good = self._extrapolated = point
         self._multiplicative -= 1
         self.report = Report(value, value, max(gain, 0.0) / corpus.tokens)
@@ -277,7 +287,7 @@ class SCDRun(SolverRun):
         """Return the duality gaps of both factors at the current point with s_d = n_d, per token."""
         corpus = self._corpus
         point = from_plsa(corpus, self.theta, self.phi)
-        row_sums, word_sums = corpus.row_sums(*point), corpus.word_sums(*point)
+        row_sums, word_sums, _ = corpus.sums(*point, Want.ROWS | Want.WORDS)
         docs = duality_gap(row_sums, column_sums(point.words), point.docs, corpus.totals)
         mass = column_sums(point.docs, corpus.weights)
         words = duality_gap(word_sums, mass, point.words, corpus.word_totals)

@@ -38,7 +38,7 @@ from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Additive, Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, inner, padded_width
+from polyseme.kernels import Array, Floats, Want, inner, padded_width
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation, points_snapshot, stored_point
 from polyseme.solvers.base import FitProblem, Iterative, Snapshot, SolverRun
 from polyseme.solvers.coordinate import SCD
@@ -324,7 +324,7 @@ class DirichletStep:
             bounds = _document_bounds(shard, words, docs)
             del docs  # as large as `expected`
             docs = self._restarted(shard, words, alpha, expected, bounds)
-        swept = shard.sweep(docs.operand, words.operand, memory=memory)
+        swept = shard.sums(docs.operand, words.operand, memory=memory)
         bound = shard.total_log(swept.logs + docs.terms)
         next_expected = np.multiply(docs.operand, swept.row_sums, out=swept.row_sums)
         stats = DirichletStatistics(swept.word_sums, bound, docs.log_sums, shard.documents)
@@ -376,7 +376,7 @@ class DirichletStep:
 
 def _document_bounds(shard: Shard, words: TopicPosteriors, docs: DocumentPosteriors) -> Floats:
     """Return the contribution of each document to the bound, without the scales of the words, a constant."""
-    return shard.logs(docs.operand, words.operand) + docs.terms
+    return shard.sums(docs.operand, words.operand, Want.LOGS).logs + docs.terms
 
 
 class _TopicPoint(NamedTuple):

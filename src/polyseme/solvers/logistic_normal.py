@@ -85,7 +85,7 @@ class _CorrelatedEvaluation:
         """Return the bound at a point, its difference to the last bound, and the step from there."""
         corpus, (posterior, prior, phi) = self._corpus, point
         A, row_max = operand(posterior, phi.dtype, phi.shape[1])
-        swept = corpus.sweep(A, phi)
+        swept = corpus.sums(A, phi)
         parts = swept.logs + corpus.totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
         bound = float((parts * self._weights)[self._weights > 0].sum()) / corpus.tokens
         K = prior.mean.size

@@ -26,7 +26,7 @@ import numpy as np
 from polyseme.core.model import Report
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, Want
 from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
 from polyseme.solvers.coordinate import (
     Unnormalized,
@@ -123,16 +123,15 @@ class MultiplicativeRun(SolverRun):
     def advance(self) -> None:
         first, second = (self._new_words, self._new_docs) if self._words_first else (self._new_docs, self._new_words)
         point = first(self.point, self._sums)
-        sums = self._corpus.row_sums if self._words_first else self._corpus.word_sums
-        self._evaluate(second(point, sums(*point)))
+        sums = self._corpus.sums(*point, Want.ROWS if self._words_first else Want.WORDS)
+        self._evaluate(second(point, sums.row_sums if self._words_first else sums.word_sums))
 
     def _evaluate(self, point: Unnormalized) -> None:
         """Set the report at a point, and the sums for the first update of the next iteration."""
-        sweep = self._corpus.words_and_logs if self._words_first else self._corpus.rows_and_logs
         self.point = point
-        sums, logs = sweep(*point)
-        self._sums: Array = sums
-        log_sum = self._corpus.total_log(logs)
+        sums = self._corpus.sums(*point, Want.LOGS | (Want.WORDS if self._words_first else Want.ROWS))
+        self._sums: Array = sums.word_sums if self._words_first else sums.row_sums
+        log_sum = self._corpus.total_log(sums.logs)
         self.report = Report(
             poisson_objective(self._corpus, log_sum, point),
             log_likelihood(self._corpus, log_sum, point),
@@ -186,10 +185,10 @@ class PLSIRun(SolverRun):
     def advance(self) -> None:
         corpus = self._corpus
         C = _columns_to_one(self.C * self._word_sums).astype(self.C.dtype)
-        row_sums = corpus.row_sums(self._docs(self.S, self.H), C)
+        row_sums = corpus.sums(self._docs(self.S, self.H), C, Want.ROWS).row_sums
         S = self.S * column_sums(self.H * row_sums.astype(np.float64), corpus.weights)
         docs = self._docs(S, self.H)
-        row_sums = corpus.row_sums(docs, C)
+        row_sums = corpus.sums(docs, C, Want.ROWS).row_sums
         gaps = duality_gap(row_sums, column_sums(C), docs, corpus.totals)
         H = _columns_to_one(self.H * row_sums.astype(np.float64), corpus.weights)
         self.C, self.S, self.H = C, S, H.astype(self.H.dtype)
@@ -205,7 +204,7 @@ class PLSIRun(SolverRun):
 
     def _evaluate(self) -> None:
         point = self._point()
-        self._word_sums, logs = self._corpus.words_and_logs(*point)
+        _, self._word_sums, logs = self._corpus.sums(*point, Want.WORDS | Want.LOGS)
         log_sum = self._corpus.total_log(logs)
         mass = column_sums(point.docs, self._corpus.weights)
         self._word_gap = float(duality_gap(self._word_sums, mass, self.C, self._corpus.word_totals).sum())

@@ -31,7 +31,7 @@ from polyseme.core.model import Model, Report, m_step_docs
 from polyseme.core.shard import Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, StreamState, uniform_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, SparseCounts, add_rows, inner, padded, padded_width, take_rows
+from polyseme.kernels import Array, Floats, SparseCounts, Want, add_rows, inner, padded, padded_width, take_rows
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
 from polyseme.solvers.dirichlet import (
     BoundReport,
@@ -317,7 +317,7 @@ class Stream:
         model = self._model.for_words(batch.words)
         B = model.word_operand(self._mean.shares(batch.words))
         A = model.doc_operand(self._weights(model, shard, B))
-        word_sums, logs = shard.words_and_logs(A, B)
+        _, word_sums, logs = shard.sums(A, B, Want.WORDS | Want.LOGS)
         rho = rate(self._settings.offset, self._settings.decay, self.seen / batch.size)
         self._mean.step(rho, batch.words, B, word_sums, model.n_topics, shard.tokens)
         return shard.total_log(logs), shard.tokens
@@ -334,7 +334,7 @@ class Stream:
         theta = uniform_rows(model, shard)
         for _ in range(steps):
             A = model.doc_operand(theta)
-            row_sums = shard.row_sums(A, B)
+            row_sums = shard.sums(A, B, Want.ROWS).row_sums
             row_sums[:, model.n_topics :] = 0
             theta = m_step_docs(model, shard, theta, A, row_sums)
         return theta
@@ -447,7 +447,9 @@ class PosteriorStream:
             counts, words.operand, alpha, expected, totals=totals, weights=batch.weights,
             steps=self._settings.doc_steps, tol=self._settings.doc_tol, n_threads=n_threads,
         )  # fmt: skip
-        word_sums, logs = counts.words_and_logs(docs.operand, words.operand, n_threads=n_threads, weights=batch.weights)
+        _, word_sums, logs = counts.sums(
+            docs.operand, words.operand, Want.WORDS | Want.LOGS, n_threads=n_threads, weights=batch.weights
+        )
         weights = np.ones(len(totals)) if batch.weights is None else batch.weights
         bound = inner(weights, logs + docs.terms) + inner(counts.word_totals(batch.weights), words.scales)
         used = batch.words.size

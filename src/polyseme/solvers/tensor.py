@@ -160,7 +160,7 @@ class TensorCounts:
         def sweep_chunk(chunk: Chunk) -> tuple[dict[int, Floats], Floats, float]:
             A = operand(weights, factors, chunk.tuples)
             B = np.ascontiguousarray(factors[c][chunk.columns])
-            sums = chunk.counts.sweep(A, B, n_threads=1 if several else self.n_threads)
+            sums = chunk.counts.sums(A, B, n_threads=1 if several else self.n_threads)
             by_tuple = np.multiply(A, sums.row_sums, dtype=np.float64)
             by_item = {mode: groups.members @ by_tuple for mode, groups in chunk.groups.items()}
             return by_item, B * sums.word_sums, float(sums.logs.sum())
