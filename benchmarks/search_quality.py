@@ -1,143 +1,130 @@
-"""Quality of the default search method, compared with BM25: judged queries, known items, hits of BM25 that stay.
+"""Quality of the default search method, compared with BM25, and the choice of its constants.
 
     python benchmarks/search_quality.py
+    python benchmarks/search_quality.py --choose
 
-Judged queries: MED and CRAN, MAP over all documents. (CRAN's code -1 counts as not relevant.) Known items: 500 queries
-in each of five sets, made from one document, which is the only relevant one; MRR. The sets are subjects, distinctive
-sentences and halves of these from 20 Newsgroups, and three and six words drawn from a document of AP, which has counts
-only. A query that is a part of a text is counted like the texts. --weight, --rest, --pool, --typical, --leading and
---feedback change the constants of the method (`polyseme.retrieval.postings`).
+Five collections, counted by Vectorizer(language="english") with its defaults:
 
-It also prints the gain with the topics of several levels of a run: --level-topics (20) topics, all finer levels that
-are kept, and the mean of the latent parts of all levels, which the package does not use.
+    MED, CRAN       judged queries (CRAN's code -1 counts as not relevant)
+    AP              known items: three or six words drawn from a document, which is the only relevant one
+    20 Newsgroups   subjects of threads, which the texts do not contain: all posts of the thread are relevant; and
+                    halves of distinctive sentences as known items
+    docstrings      known items: the summary of a docstring, which is removed from the document
 
-The constants were chosen on these sets with 50 topics (docs/decisions.md), so the gains are optimistic.
+The measure is the mean average precision (MAP) over the whole ranking, in points; for known items it is the mean
+reciprocal rank. A collection counts once: its gain is the mean over its sets of queries. The models are PLSA with 20
+and 64 topics. The share of BM25's first five documents that are among the first ten of the default is printed as kept.
+
+--choose does this for all pairs of WEIGHT and FEEDBACK below (`polyseme.retrieval.postings`). For each collection it
+takes the pair with the largest mean gain on the other four, and prints the gain on the one that was left out. --models
+keeps fitted models in a folder, for a second call.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import gzip
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+import polyseme
 from common import AP, DATA, NEWS_TEXTS, describe_machine, load_counts, load_lines, report_figure, require_file
-from polyseme import PLSA
+from polyseme import PLSA, datasets
 from polyseme.retrieval import SearchIndex, postings
 from polyseme.retrieval.queries import SparseRows
-from polyseme.retrieval.scores import method_settings
-from polyseme.selection.levels import make_levels
+from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.text import Vectorizer
 
-METHODS = ("bm25", "bm25+topics")
+SIZES = (20, 64)
 QUERIES = 500
-CONSTANTS = ("weight", "rest", "pool", "typical", "leading", "feedback")
+WEIGHTS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
+FEEDBACKS = (5, 10, 20)
 
 
-class Items(NamedTuple):
-    """A set of known-item queries."""
+class QuerySet(NamedTuple):
+    """Queries with their relevant documents."""
+
+    name: str
+    counts: sp.csr_array
+    relevant: list[np.ndarray]
+
+
+class Collection(NamedTuple):
+    """Documents and sets of queries."""
 
     name: str
     index: SearchIndex
-    queries: list
-    rows: np.ndarray
+    sets: list[QuerySet]
 
 
-def text_index(texts: list[str], ids: list[str], topics: int, max_iter: int) -> SearchIndex:
-    vectorizer = Vectorizer(language="en", min_df=2, max_df=0.5)
+def text_index(texts: list[str], ids: list[str] | None = None) -> SearchIndex:
+    vectorizer = Vectorizer(language="english")
     counts = vectorizer.fit_transform(texts)
-    return with_model(
-        SearchIndex(counts, list(vectorizer.get_feature_names_out()), ids=ids, vectorizer=vectorizer), topics, max_iter
-    )
+    return SearchIndex(counts, list(vectorizer.get_feature_names_out()), ids=ids, vectorizer=vectorizer)
 
 
-def with_model(index: SearchIndex, topics: int, max_iter: int) -> SearchIndex:
-    model = PLSA(topics, random_state=0, dtype="float32", max_iter=max_iter).fit(index.counts)
-    return index.set_model(model, model.doc_topic_)
-
-
-def average_precision(scores: np.ndarray, relevant: np.ndarray) -> float:
-    """Return the average precision of the documents with a score above zero."""
-    order = np.flatnonzero(scores > 0)
-    order = order[np.argsort(-scores[order], kind="stable")]
-    places = np.flatnonzero(relevant[order]) + 1
-    return float((np.arange(1, len(places) + 1) / places).sum() / relevant.sum())
-
-
-def print_levels(name: str, index: SearchIndex, queries: list, measure: Callable, topics: int, max_iter: int) -> None:
-    """Print the gain over BM25 with the topics of each level below a model, and with the mean of their latent parts."""
-    rows, counted = np.arange(index.counts.shape[0]), index.query_counts(queries)
-    model = PLSA(topics, random_state=0, dtype="float32", max_iter=max_iter).fit(index.counts)
-    models = [model, *(level.model for level in make_levels(model, index.counts, rows, index.counts))]
-    first, gains, latent = measure(index.scores(counted, method="bm25")), {}, 0.0
-    for level in models:
-        index.set_model(level, level.doc_topic_)
-        parts = index.scoring.parts(SparseRows.of(counted), method_settings("bm25+topics", None, None))
-        gains[f"{level.fitted_.n_topics} topics"] = measure(sum(parts.values())) - first
-        latent = latent + parts["latent"] / len(models)
-    gains["mean of the levels"] = measure(parts["term"] + latent) - first
-    print(f"{name:30} levels: " + "  ".join(f"{level} {gain:+.2f}" for level, gain in gains.items()))
-
-
-def judged(name: str, options: argparse.Namespace) -> tuple[dict[str, float], float]:
-    """Return MAP of the methods, and the share of BM25's first 5 in the first 10 of the default."""
-    topics, max_iter = options.topics, options.iterations
+def judged(name: str) -> Collection:
     folder = DATA / "ir" / name
-    with gzip.open(require_file(folder / "docs.jsonl.gz"), "rt", encoding="utf-8") as file:
-        documents = [json.loads(line) for line in file]
-    index = text_index([doc["text"] for doc in documents], [doc["id"] for doc in documents], topics, max_iter)
+    documents = load_lines(folder / "docs.jsonl.gz")
+    index = text_index([doc["text"] for doc in documents], [doc["id"] for doc in documents])
     with (folder / "queries.jsonl").open(encoding="utf-8") as file:
         texts = {str(row["id"]): row["text"] for row in map(json.loads, file)}
-    relevant = {name: np.zeros(len(documents), dtype=bool) for name in texts}
+    relevant: dict[str, list[int]] = {}
     with (folder / "qrels.tsv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if int(row["rel"]) > 0:
-                relevant[row["query_id"]][index.row_of(row["doc_id"])] = True
-    used = [name for name in texts if relevant[name].any()]
-    queries = [texts[name] for name in used]
-
-    def mean_precision(scores: np.ndarray) -> float:
-        return 100 * float(np.mean([average_precision(s, relevant[n]) for s, n in zip(scores, used, strict=True)]))
-
-    found = {method: mean_precision(index.scores(queries, method=method)) for method in METHODS}
-    share = kept(index, queries)
-    print_levels(name, index, queries, mean_precision, options.level_topics, max_iter)
-    return found, share
+                relevant.setdefault(row["query_id"], []).append(index.row_of(row["doc_id"]))
+    used = {texts[name]: rows for name, rows in relevant.items()}
+    return Collection(name.upper(), index, [text_set("questions", index, used)])
 
 
-def kept(index: SearchIndex, queries: list) -> float:
-    """Return the share of BM25's first 5 documents that are among the first 10 of the default method."""
-    shares = []
-    for query in queries:
-        best = {hit.row for hit in index.search(query, 5, method="bm25")}
-        if best:
-            shares.append(len(best & {hit.row for hit in index.search(query, 10)}) / len(best))
-    return float(np.mean(shares))
+def text_set(name: str, index: SearchIndex, queries: dict[str, list[int]]) -> QuerySet:
+    counts = index.query_counts(list(queries))
+    return QuerySet(name, counts, [np.array(rows) for rows in queries.values()])
 
 
-def news_items(topics: int, max_iter: int, rng: np.random.Generator) -> list[Items]:
-    """Return the three sets of 20 Newsgroups."""
+def associated_press(rng: np.random.Generator) -> Collection:
+    counts = load_counts(AP)
+    words = require_file(AP.with_name("ap_blei.vocab.txt")).read_text(encoding="utf-8").split()
+    sets = []
+    for length in (3, 6):
+        rows = rng.choice(np.flatnonzero(np.diff(counts.indptr) >= 20), QUERIES, replace=False)
+        queries = np.zeros((QUERIES, counts.shape[1]))
+        for query, row in zip(queries, rows, strict=True):
+            part = slice(*counts.indptr[row : row + 2])
+            shares = counts.data[part] / counts.data[part].sum(dtype=float)
+            query[rng.choice(counts.indices[part], length, replace=False, p=shares)] = 1
+        sets.append(QuerySet(f"{length} words of a document", sp.csr_array(queries), list(rows[:, np.newaxis])))
+    return Collection("AP", SearchIndex(counts, words), sets)
+
+
+def newsgroups(rng: np.random.Generator) -> Collection:
     rows = load_lines(NEWS_TEXTS)
-    texts = [row["text"] for row in rows]
-    index = text_index(texts, [str(number) for number in range(len(rows))], topics, max_iter)
+    index = text_index([row["text"] for row in rows])
     rarity = np.asarray(index.scoring.terms.rarity[:])
-    subjects, sentences = {}, {}
+    threads: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        subject = re.sub(r"^(\s*re\s*:)+", "", row.get("subject") or "", flags=re.IGNORECASE)
+        threads.setdefault(" ".join(subject.lower().split()), []).append(number)
+    long = [subject for subject, posts in threads.items() if 5 <= len(posts) <= 50]
+    drawn = {long[i]: threads[long[i]] for i in rng.permutation(len(long))[:QUERIES]}
+    halves: dict[str, list[int]] = {}
     for row in rng.permutation(len(rows)).tolist():
-        title = rows[row].get("subject") or ""
-        if len(subjects) < QUERIES and title and not title.lower().startswith("re:"):
-            subjects.setdefault(title, row)
-        if len(sentences) < QUERIES:
-            best = distinctive_sentence(index, texts[row], rarity)
-            if best:
-                sentences.setdefault(best, row)
-    halves = {" ".join(text.split()[: len(text.split()) // 2]): row for text, row in sentences.items()}
-    sets = {"20 Newsgroups, subjects": subjects, "sentences": sentences, "half-sentences": halves}
-    return [Items(name, index, list(found), np.array(list(found.values()))) for name, found in sets.items()]
+        sentence = distinctive_sentence(index, rows[row]["text"], rarity)
+        if sentence:
+            words = sentence.split()
+            halves.setdefault(" ".join(words[: len(words) // 2]), [row])
+        if len(halves) == QUERIES:
+            break
+    sets = [text_set("subjects of threads", index, drawn), text_set("half-sentences", index, halves)]
+    return Collection("20 Newsgroups", index, sets)
 
 
 def distinctive_sentence(index: SearchIndex, text: str, rarity: np.ndarray) -> str | None:
@@ -153,96 +140,144 @@ def distinctive_sentence(index: SearchIndex, text: str, rarity: np.ndarray) -> s
     return fitting[int(np.argmax(weights))] if weights.max() > 0 else None
 
 
-def ap_items(topics: int, max_iter: int, rng: np.random.Generator) -> list[Items]:
-    """Return the two sets of AP."""
-    counts = load_counts(AP)
-    words = require_file(AP.with_name("ap_blei.vocab.txt")).read_text(encoding="utf-8").split()
-    index = with_model(SearchIndex(counts, words), topics, max_iter)
-    sets = []
-    for length in (3, 6):
-        rows = rng.choice(np.flatnonzero(np.diff(counts.indptr) >= 20), QUERIES, replace=False)
-        queries = []
-        for row in rows:
-            part = slice(*counts.indptr[row : row + 2])
-            drawn = rng.choice(
-                counts.indices[part], length, replace=False, p=counts.data[part] / counts.data[part].sum(dtype=float)
-            )
-            query = np.zeros(counts.shape[1])
-            query[drawn] = 1
-            queries.append(query)
-        sets.append(Items(f"AP, {length} words of a document", index, queries, rows))
-    return sets
+def docstrings(rng: np.random.Generator) -> Collection:
+    parts = [text.split("\n\n", 1) for text in datasets.docstrings().texts]
+    fitting = [(*part, number) for number, part in enumerate(p for p in parts if len(p) == 2)]
+    index = text_index([rest for _, rest, _ in fitting])
+    summaries: dict[str, list[int]] = {}
+    for i in rng.permutation(len(fitting)):
+        summary, rest, row = fitting[i]
+        if 4 <= len(summary.split()) <= 25 and len(rest.split()) >= 20 and len(summaries) < QUERIES:
+            summaries.setdefault(summary, [row])
+    return Collection("docstrings", index, [text_set("summaries", index, summaries)])
 
 
-def reciprocal_ranks(items: Items, method: str) -> np.ndarray:
-    """Return one over the rank of the known document, for each query; 0 after rank 100."""
-    found = np.zeros(len(items.queries))
-    for number, (query, row) in enumerate(zip(items.queries, items.rows.tolist(), strict=True)):
-        for hit in items.index.search(query, 100, method=method):
-            if hit.row == row:
-                found[number] = 1 / hit.rank
-                break
-    return found
+def collections(*, judged_only: bool) -> Iterator[Collection]:
+    yield judged("med")
+    yield judged("cran")
+    if judged_only:
+        return
+    yield associated_press(np.random.default_rng(0))
+    yield newsgroups(np.random.default_rng(0))
+    yield docstrings(np.random.default_rng(0))
 
 
-def mean_reciprocal_rank(items: Items) -> Callable[[np.ndarray], float]:
-    """Return a function from scores (queries x documents) to MRR, times 100."""
+def set_model(collection: Collection, size: int, folder: Path | None) -> None:
+    """Set the model of an index: from the folder, or fitted and then stored there."""
+    path = None if folder is None else folder / f"{collection.name.lower().replace(' ', '_')}_{size}"
+    if path is not None and path.is_file():
+        model = polyseme.load(path)
+    else:
+        model = PLSA(size, random_state=0).fit(collection.index.counts)
+        if path is not None:
+            model.save(path)
+    collection.index.set_model(model, model.doc_topic_)
 
-    def measure(scores: np.ndarray) -> float:
-        known_scores = scores[np.arange(len(scores)), items.rows][:, np.newaxis]
-        before = (scores == known_scores) & (np.arange(scores.shape[1]) < items.rows[:, np.newaxis])
-        ranks = 1 + (scores > known_scores).sum(axis=1) + before.sum(axis=1)
-        return 100 * float(np.where((ranks <= 100) & (known_scores[:, 0] > 0), 1 / ranks, 0).mean())
 
-    return measure
+def precisions(index: SearchIndex, queries: QuerySet, method: str) -> np.ndarray:
+    """Return the average precision of each query, in points."""
+    settings, found = method_settings(method, None, None), []
+    rankings = index.scoring.rank(SparseRows.of(queries.counts), settings, len(index.ids))
+    for ranking, relevant in zip(rankings, queries.relevant, strict=True):
+        found.append(average_precision(ranking.rows, relevant))
+    return np.array(found)
+
+
+def average_precision(rows: np.ndarray, relevant: np.ndarray) -> float:
+    places = np.flatnonzero(np.isin(rows, relevant)) + 1
+    return 100 * float((np.arange(1, len(places) + 1) / places).sum() / len(relevant))
+
+
+def kept(index: SearchIndex, queries: QuerySet) -> float:
+    """Return the share of BM25's first 5 documents that are among the first 10 of the default method."""
+    rows = SparseRows.of(queries.counts)
+    bm25, default = (method_settings(method, None, None) for method in ("bm25", DEFAULT_METHOD))
+    rankings = index.scoring.rank(rows, bm25, 5), index.scoring.rank(rows, default, 10)
+    shares = [np.isin(first.rows, found.rows).mean() for first, found in zip(*rankings, strict=True) if len(first.rows)]
+    return float(np.mean(shares))
+
+
+def collection_gain(collection: Collection, first: list[np.ndarray]) -> tuple[float, float]:
+    """Return the mean gain of the default over the precisions of BM25, and its standard error over the queries."""
+    differences = [
+        precisions(collection.index, queries, DEFAULT_METHOD) - before
+        for queries, before in zip(collection.sets, first, strict=True)
+    ]
+    variances = [difference.var() / len(difference) for difference in differences]
+    return float(np.mean([d.mean() for d in differences])), float(np.sqrt(np.sum(variances)) / len(variances))
+
+
+def print_gains(collection: Collection, first: list[np.ndarray], folder: Path | None) -> list[float]:
+    """Print and return the gains of the default, one for each number of topics."""
+    gains = []
+    for size in SIZES:
+        set_model(collection, size, folder)
+        gain, error = collection_gain(collection, first)
+        gains.append(gain)
+        shares = ", ".join(f"{kept(collection.index, queries):.3f} ({queries.name})" for queries in collection.sets)
+        before = np.mean([values.mean() for values in first])
+        print(
+            f"{collection.name:14} {size} topics: MAP bm25 {before:.2f}, {DEFAULT_METHOD} {gain:+.2f} +- {error:.2f}; "
+            f"kept {shares}",
+            flush=True,
+        )
+    return gains
+
+
+def grid_gains(collection: Collection, first: list[np.ndarray], folder: Path | None) -> np.ndarray:
+    """Return the gains for all pairs of constants (pairs x numbers of topics)."""
+    gains = []
+    for size in SIZES:
+        set_model(collection, size, folder)
+        found = []
+        for pair in product(WEIGHTS, FEEDBACKS):
+            postings.WEIGHT, postings.FEEDBACK = pair
+            found.append(collection_gain(collection, first)[0])
+        gains.append(found)
+    return np.array(gains).T
+
+
+def print_choice(names: list[str], gains: np.ndarray) -> None:
+    """Print the gains of all pairs, and what the pair chosen on the other collections gains on each.
+
+    gains : collections x pairs x numbers of topics.
+    """
+    pairs = list(product(WEIGHTS, FEEDBACKS))
+    for (weight, feedback), found in zip(pairs, gains.swapaxes(0, 1), strict=True):
+        each = "  ".join(f"{name} {a:+.2f} {b:+.2f}" for name, (a, b) in zip(names, found, strict=True))
+        print(f"weight {weight} feedback {feedback:2}: {each}  mean {found.mean():+.2f} worst {found.min():+.2f}")
+    left_out = []
+    for i, name in enumerate(names):
+        best = int(np.delete(gains, i, axis=0).mean(axis=(0, 2)).argmax())
+        left_out.append(gains[i, best])
+        print(f"without {name}: weight {pairs[best][0]} feedback {pairs[best][1]}: {left_out[-1].round(2)} on {name}")
+    report_figure("points of MAP above BM25 with constants from the other collections", f"{np.mean(left_out):+.2f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--topics", type=int, default=50)
-    parser.add_argument("--iterations", type=int, default=300, help="largest number of iterations of a fit")
-    for name in CONSTANTS:
-        value = getattr(postings, name.upper())
-        parser.add_argument(f"--{name}", type=type(value), default=value, help="constant of the method")
-    parser.add_argument("--level-topics", type=int, default=20, help="topics of the coarsest level")
-    parser.add_argument("--judged-only", action="store_true")
+    parser.add_argument("--choose", action="store_true", help="compare all pairs of constants")
+    parser.add_argument("--judged-only", action="store_true", help="only MED and CRAN")
+    parser.add_argument("--models", type=Path, metavar="FOLDER", help="folder that keeps fitted models")
     options = parser.parse_args()
     describe_machine()
-    for name in CONSTANTS:
-        setattr(postings, name.upper(), getattr(options, name))
-    shares = []
-    for name, least in (("med", 4.0), ("cran", 2.0)):
-        found, share = judged(name, options)
-        shares.append(share)
-        gain = found["bm25+topics"] - found["bm25"]
-        print(f"{name:30} MAP bm25 {found['bm25']:.2f}  bm25+topics {found['bm25+topics']:.2f}  kept {share:.3f}")
-        report_figure(f"MAP on {name.upper()} above BM25, points", f"{gain:+.2f}", f"at least +{least:.0f}")
-    if not options.judged_only:
-        rng = np.random.default_rng(0)
-        sets = [
-            *news_items(options.topics, options.iterations, rng), *ap_items(options.topics, options.iterations, rng)
-        ]  # fmt: skip
-        differences = []
-        for items in sets:
-            ranks = {method: reciprocal_ranks(items, method) for method in METHODS}
-            difference = 100 * (ranks["bm25+topics"] - ranks["bm25"])
-            differences.append(difference)
-            shares.append(kept(items.index, items.queries))
-            error = difference.std() / np.sqrt(len(difference))
-            print(
-                f"{items.name:30} MRR bm25 {100 * ranks['bm25'].mean():.2f}  bm25+topics "
-                f"{100 * ranks['bm25+topics'].mean():.2f}  difference {difference.mean():+.2f} +- {error:.2f}  "
-                f"kept {shares[-1]:.3f}"
-            )
-            report_figure(f"MRR, {items.name}, points above BM25", f"{difference.mean():+.2f}", "at least -0.5")
-        for items in sets[3:]:  # only AP, because the sets of 20 Newsgroups take minutes
-            measure = mean_reciprocal_rank(items)
-            print_levels(
-                items.name, items.index, np.array(items.queries), measure, options.level_topics, options.iterations
-            )
-        total = float(np.concatenate(differences).mean())
-        report_figure("MRR of all known items, points above BM25", f"{total:+.2f}", "at least 0")
-    report_figure("BM25's first 5 in the first 10, lowest of all sets", f"{min(shares):.1%}", "at least 95%")
+    if options.models is not None:
+        options.models.mkdir(parents=True, exist_ok=True)
+    names, gains = [], []
+    for collection in collections(judged_only=options.judged_only):
+        first = [precisions(collection.index, queries, "bm25") for queries in collection.sets]
+        names.append(collection.name)
+        if options.choose:
+            gains.append(grid_gains(collection, first, options.models))
+        else:
+            gains.append(print_gains(collection, first, options.models))
+    if options.choose:
+        print_choice(names, np.array(gains))
+    else:
+        for size, found in zip(SIZES, np.array(gains).T, strict=True):
+            what = f"points of MAP above BM25, {size} topics"
+            report_figure(f"{what}, mean of {len(names)} collections", f"{found.mean():+.2f}", "above 0")
+            report_figure(f"{what}, worst of {len(names)} collections", f"{found.min():+.2f}", "")
 
 
 if __name__ == "__main__":

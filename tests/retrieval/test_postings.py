@@ -94,7 +94,7 @@ def test_the_bindings_check_all_arrays():
         (np.array([5], np.int32), none, topics), (none, np.array([-1], np.int32), topics), (none, none, topics[:1])
     ):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit together"):
-            _postings.combine(ints, documents, floats, rarity, word, n, 0.2, 0.5, rows, others, units, vector, 3)
+            _postings.combine(ints, documents, floats, rarity, word, n, 0.2, rows, others, units, vector, 3)
     sizes = np.zeros(2, dtype=np.int64)
     indptr, values = np.array([0, 2], dtype=np.int32), np.ones(2)
     for columns in ([0, 2], [-1, 0]):

@@ -63,10 +63,8 @@ def oracle(index, query, allowed=None, topics=None):
         candidates |= {row for row in order if allowed is None or allowed[row]} if first else set()
     cosine = cosine_similarity(topics[np.newaxis], units)[0]
     score = term.copy()
-    most = max((covered[row] for row in candidates), default=0) / max(i.sum(), 1e-30)
     for row in candidates:
-        latent = constants.WEIGHT * (i.sum() - covered[row]) * cosine[row]
-        score[row] += latent * (1 - (1 - constants.REST) * most**4)
+        score[row] += constants.WEIGHT * (i.sum() - covered[row]) * cosine[row]
     return score, bm25, (counts > 0)[:, known].all(axis=1) & known.any()
 
 
@@ -153,14 +151,14 @@ def test_documents_that_are_not_candidates_have_no_words_of_topics(index, monkey
         assert sum(word.weight for word in hit.words) == pytest.approx(hit.score, rel=1e-5)
 
 
-@pytest.mark.parametrize(("together", "share"), [(False, 1 - (1 - constants.REST) / 2**4), (True, constants.REST)])
-def test_topics_count_less_if_a_document_contains_the_query(together, share):
+@pytest.mark.parametrize("together", [False, True])
+def test_topics_count_the_same_whether_or_not_a_document_contains_the_query(together):
     """Two words, each in two documents, are in one document together, or not."""
     counts = np.array([[1, together, 0, 3], [0, 0, 1, 3], [0, not together, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1]])
     model = PLSA(1, random_state=0).fit(counts)  # all cosines are 1
     found = SearchIndex(counts, ["ab", "bc", "cd", "de"]).set_model(model).search("ab bc", 5)
     latent = next(hit.parts["latent"] for hit in found if hit.row == 1)
-    assert latent == pytest.approx(share * constants.WEIGHT * 2 * np.log1p(3.5 / 2.5), rel=1e-6)
+    assert latent == pytest.approx(constants.WEIGHT * 2 * np.log1p(3.5 / 2.5), rel=1e-6)
 
 
 def test_similar_documents_use_the_topics_of_the_document(index):

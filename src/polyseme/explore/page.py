@@ -259,7 +259,6 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "relevance": RELEVANCE,
         "search": {
             "weight": postings.WEIGHT,
-            "rest": postings.REST,
             "feedback": postings.FEEDBACK,
             "pool": postings.POOL,
             "leading": postings.LEADING,

@@ -15,17 +15,15 @@ writes new ones.
 The default method (`rank_combined`) uses BM25 first, and topics as a complement. With i_w = q_w idf_w for the words
 w of the query that occur in the corpus, I = sum_w i_w, and p(d) the sum of i_w over the words that document d contains,
 
-    score(d) = bm25(d) + WEIGHT [p(d) + s (I - p(d)) cos(F, P(z|d))],    s = 1 - (1 - REST) m^4
+    score(d) = bm25(d) + WEIGHT [p(d) + (I - p(d)) cos(F, P(z|d))]
 
 bm25(d) + WEIGHT p(d) is the term part: a sum over the words that d contains. The rest is the latent part: the topics of
-d replace a share of the words that it does not contain. m is the largest p(d) / I of the candidates. The more words of
-the query a single document contains, the less topics are needed, and the less they change the order of BM25; if a
-document contains all words, s is REST. F is the topic distribution of the query: the mean of P(z|d) over the FEEDBACK
-documents with the largest term parts, weighted by these parts. (These documents describe a query better than folding in
-its few words.) `similar_documents` uses P(z|d) of the given document as F.
+d replace a share of the words that it does not contain. F is the topic distribution of the query: the mean of P(z|d)
+over the FEEDBACK documents with the largest term parts, weighted by these parts. (These documents describe a query
+better than folding in its few words.) `similar_documents` uses P(z|d) of the given document as F.
 
 Guarantee: a document that contains all words of the query never ranks below one with a lower bm25, because
-p + s (I - p) cos <= I, and the left side is I for a document that contains all words. For a query of one word the order
+p + (I - p) cos <= I, and the left side is I for a document that contains all words. For a query of one word the order
 is that of BM25. Without a model the score is bm25(d). Ties are in the order of the corpus.
 
 The latent part is computed for candidates and is zero for other documents. The candidates are the POOL documents with
@@ -168,7 +166,6 @@ class Postings:
     def combine(
         self,
         query: QueryWords,
-        shares: tuple[float, float],
         candidates: Array,
         others: Array,
         units: Any,
@@ -177,12 +174,11 @@ class Postings:
     ) -> tuple[Array, Floats, Floats]:
         """Return the k best documents of `candidates` and `others` with the term and the latent parts of their scores.
 
-        The formula is that of the default method, and `shares` are its WEIGHT and REST. The latent parts of
-        `others` are zero.
+        The formula is that of the default method. The latent parts of `others` are zero.
         """
         units = checked_rows(units, candidates)
         try:
-            return _postings.combine(*self._arrays(query.words), *query, *shares, candidates, others, units, topics, k)
+            return _postings.combine(*self._arrays(query.words), *query, WEIGHT, candidates, others, units, topics, k)
         except ValueError as error:
             raise self._damage(str(error)) from None
 
@@ -265,12 +261,11 @@ def _increase(documents: Array, n_docs: int) -> bool:
 # the default method
 
 
-WEIGHT = 0.25
-REST = 0.5
-FEEDBACK = 8
-POOL = 100
+WEIGHT = 0.2
+FEEDBACK = 10
+POOL = 200
 LEADING = 3
-TYPICAL = 50
+TYPICAL = 100
 _NUMBERS_AT_ONCE = 1 << 22
 _TINY = 1e-30
 
@@ -346,7 +341,7 @@ def rank_combined(
         topics = feedback.topics(first[:FEEDBACK], sums[:FEEDBACK])
     candidates = np.concatenate((first[:POOL], feedback.candidates(topics, allowed)))
     unit = (topics / max(sqrt(topics @ topics), _TINY)).astype(np.float32)
-    rows, term, latent = postings.combine(query, (WEIGHT, REST), candidates, first[POOL:], feedback.units, unit, k)
+    rows, term, latent = postings.combine(query, candidates, first[POOL:], feedback.units, unit, k)
     return Ranking(rows, {"term": term, "latent": latent}, topics)
 
 

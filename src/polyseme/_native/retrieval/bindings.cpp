@@ -198,8 +198,8 @@ NB_MODULE(_postings, module) {
     module.def(
         "combine",
         [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
-           In<double> values, double share, double rest, In<int32_t> candidates, In<int32_t> others, In2<float> units,
-           In<float> topics, std::size_t k) -> CombinedParts {
+           In<double> values, double share, In<int32_t> candidates, In<int32_t> others, In2<float> units, In<float> topics,
+           std::size_t k) -> CombinedParts {
             const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
             require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs),
                     "the arrays of combine do not fit together");
@@ -209,7 +209,7 @@ NB_MODULE(_postings, module) {
             {
                 const nb::gil_scoped_release released;
                 const auto found = combine(lists, to_vector(candidates), to_vector(others), units.data(), topics.data(),
-                                           static_cast<int64_t>(n_topics), share, rest, k);
+                                           static_cast<int64_t>(n_topics), share, k);
                 for (const Combined& each : found) {
                     rows.push_back(each.document);
                     term.push_back(each.term);
@@ -220,7 +220,7 @@ NB_MODULE(_postings, module) {
         },
         nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
         nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("share"),
-        nb::arg("rest"), nb::arg("candidates").noconvert(), nb::arg("others").noconvert(), nb::arg("units").noconvert(),
+        nb::arg("candidates").noconvert(), nb::arg("others").noconvert(), nb::arg("units").noconvert(),
         nb::arg("topics").noconvert(), nb::arg("k"));
     module.def(
         "best_rows",

@@ -194,13 +194,11 @@ struct Combined {
 };
 
 // Returns the k best documents by the sum of a term and a latent part, best first. The latent part of a candidate is
-// `share` times the weight of the words that it does not contain times its cosine with `topics`, and decreases to the
-// part `rest` of this with the fourth power of the largest share of the query that a candidate contains. The latent
-// part of `others` is zero. `units` are the topics of the documents, and `topics` those of the query, both of length
-// one.
+// `share` times the weight of the words that it does not contain times its cosine with `topics`. The latent part of
+// `others` is zero. `units` are the topics of the documents, and `topics` those of the query, both of length one.
 inline std::vector<Combined> combine(const std::vector<QueryList>& lists, std::vector<int32_t> candidates,
                                      const std::vector<int32_t>& others, const float* units, const float* topics,
-                                     int64_t n_topics, double share, double rest, std::size_t k) {
+                                     int64_t n_topics, double share, std::size_t k) {
     std::sort(candidates.begin(), candidates.end());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     std::vector<int32_t> rows = candidates;
@@ -210,18 +208,9 @@ inline std::vector<Combined> combine(const std::vector<QueryList>& lists, std::v
         rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     }
     const Sums sums = look_up(lists, rows, share);
-    double most = 0;
-    auto candidate = candidates.begin();
-    for (std::size_t i = 0; i < rows.size() && candidate != candidates.end(); ++i) {
-        if (*candidate != rows[i]) continue;
-        ++candidate;
-        most = std::max(most, sums.covered[i]);
-    }
-    const double covered = sums.total > 0 ? most / sums.total : 0, squared = covered * covered;
-    const double latent_share = share * (1 - (1 - rest) * squared * squared);
     std::vector<Combined> found;
     found.reserve(rows.size());
-    candidate = candidates.begin();
+    auto candidate = candidates.begin();
     for (std::size_t i = 0; i < rows.size(); ++i) {
         double latent = 0;
         if (candidate != candidates.end() && *candidate == rows[i]) {
@@ -229,7 +218,7 @@ inline std::vector<Combined> combine(const std::vector<QueryList>& lists, std::v
             const double missing = sums.total - sums.covered[i];
             if (missing > 0) {
                 const double cosine = inner_product(units + static_cast<int64_t>(rows[i]) * n_topics, topics, n_topics);
-                latent = latent_share * missing * std::min(std::max(cosine, 0.0), 1.0);
+                latent = share * missing * std::min(std::max(cosine, 0.0), 1.0);
             }
         }
         if (sums.scores[i] + latent > 0) found.push_back({rows[i], sums.scores[i], latent});

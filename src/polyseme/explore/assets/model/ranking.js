@@ -1,9 +1,9 @@
 // The scores of documents, as polyseme.retrieval.SearchIndex computes them by default (bm25+topics,
 // see retrieval/postings.py):
-//   score(d) = bm25(d) + c [p(d) + s (I - p(d)) cos(F, P(z|d))],    s = 1 - (1 - rest) m^4
-// with i_w = q_w idf_w, I = sum of i_w, p(d) = sum of i_w over the words that d contains, m the
-// largest p(d) / I of a candidate, and F the mean of P(z|d) over the first documents by
-// bm25(d) + c p(d), weighted by these. The constants are in model.search.
+//   score(d) = bm25(d) + c [p(d) + (I - p(d)) cos(F, P(z|d))]
+// with i_w = q_w idf_w, I = sum of i_w, p(d) = sum of i_w over the words that d contains, and F the
+// mean of P(z|d) over the first documents by bm25(d) + c p(d), weighted by these. The constants are
+// in model.search.
 
 import { largest } from "./arrays.js";
 import { corpus, model, oneOfEach, weightsOf } from "./corpus.js";
@@ -101,7 +101,7 @@ function cosineOf(topics, length, d) {
  * @returns {Ranking}
  */
 export function rank(query, count, { allowed = null, topics = null, once = true } = {}) {
-  const { weight, rest, feedback, pool, leading, typical } = model.search;
+  const { weight, feedback, pool, leading, typical } = model.search;
   const { term, covered, total } = termScores(query);
   if (allowed) allowed.forEach((is, d) => is || (term[d] = 0));
   const first = largest(term, pool);
@@ -116,10 +116,8 @@ export function rank(query, count, { allowed = null, topics = null, once = true 
     ...order.flatMap((topic) => typicalOf(topic, typical, allowed)),
   ]);
   const latent = new Float64Array(model.n_documents);
-  const most = Math.max(...Array.from(candidates, (d) => covered[d])) / total;
-  const share = weight * (1 - (1 - rest) * most ** 4);
   for (const d of candidates)
-    latent[d] = share * (total - covered[d]) * cosineOf(topics, length, d);
+    latent[d] = weight * (total - covered[d]) * cosineOf(topics, length, d);
   const scores = term.map((value, d) => value + latent[d]);
   return {
     order: largest(once ? oneOfEach(scores.slice()) : scores, count),
