@@ -40,8 +40,8 @@ from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmount
 from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
+from polyseme.text.dates import DateOrder, days_of
 from polyseme.text.languages import Language, get_language, language_token_rules, scikit_learn_token_rules
-from polyseme.text.readers.inputs import days_of
 from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
 
@@ -225,7 +225,8 @@ def periods(times: Sequence[Any]) -> Periods | None:
 
     Start with decades, and try finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
     """
-    days = [days_of(time) for time in times]
+    order = DateOrder.of(times)
+    days = [days_of(time, order) for time in times]
     known = np.array([parsed is not None for parsed in days], dtype=bool)
     if not known.any():
         return None

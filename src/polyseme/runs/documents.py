@@ -34,7 +34,8 @@ from polyseme.io.files import TEXT as STRING
 from polyseme.io.files import FileManifest, list_of, parse_json, write_atomically
 from polyseme.kernels import Array
 from polyseme.runs.store import damage_error
-from polyseme.text.readers.inputs import LABEL_SEPARATOR, Days, Document, days_of
+from polyseme.text.dates import Days, days_of
+from polyseme.text.readers.inputs import LABEL_SEPARATOR, Document
 
 STORE, TEXTS = "documents", "texts"
 """Names of the two files, without the suffix: of a run, and of the texts that an unfinished run will not store."""

@@ -973,7 +973,11 @@ def reading_progress(reader: Reader, update: Any) -> Iterator[Any]:
 
 
 def reader_notes(reader: Reader) -> Iterator[str]:
-    """Yield sentences about documents that were left out, not read, or read with a warning, with a few examples."""
+    """Yield sentences about how documents were read, left out, not read, or read with a warning, with examples."""
+    for note, count in reader.notes.most_common(_EXAMPLES):
+        yield f"{note}." if count == 1 else f"{note} ({count:,} files)."
+    if len(reader.notes) > _EXAMPLES:
+        yield f"Files of {len(reader.notes) - _EXAMPLES:,} other kinds were read."
     if reader.dropped:
         dropped = ", ".join(f"{reason} ({count:,})" for reason, count in reader.dropped.items())
         yield f"Left out: {dropped}."

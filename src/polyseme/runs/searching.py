@@ -29,7 +29,7 @@ from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
 from polyseme.runs.documents import DocumentStore
 from polyseme.runs.store import VECTORIZER_FILE, RunStore, output_only_files
-from polyseme.text.readers.inputs import Days, days_of
+from polyseme.text.dates import Days, days_of
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex

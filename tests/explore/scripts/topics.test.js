@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { corpus, model, weightsOf } from "../../../src/polyseme/explore/assets/model/corpus.js";
+import { pathOf } from "../../../src/polyseme/explore/assets/charts/lines.js";
 import { likeliest } from "../../../src/polyseme/explore/assets/model/folding.js";
 import { wordsOfLabel } from "../../../src/polyseme/explore/assets/model/labels.js";
+import { documentsOverTime, topicsOverTime } from "../../../src/polyseme/explore/assets/model/periods.js";
 import {
   documentsOfSenses,
   neighborsOf,
@@ -68,4 +70,22 @@ test("words that set a label apart", () => {
   for (const [label, words] of Object.entries(vectors.labels)) {
     assert.deepEqual(named(wordsOfLabel(corpus.labeled.names.indexOf(label), 30)), words);
   }
+});
+
+test("a period without documents is a gap", () => {
+  corpus.periods = ["2000", "2001", "2002", "2003"];
+  corpus.document_periods = Int32Array.from({ length: model.n_documents }, (_, d) =>
+    d === 0 ? -1 : [0, 1, 3][d % 3],
+  );
+  const table = topicsOverTime();
+  for (const row of table) assert.equal(row[2], null);
+  for (const period of [0, 1, 3])
+    assertClose([table.reduce((sum, row) => sum + row[period], 0)], [1], 1e-3);
+  const counts = documentsOverTime();
+  assert.equal(counts[2], 0);
+  assert.equal(counts[0] + counts[1] + counts[3], model.n_documents - 1);
+});
+
+test("a line has no part across a gap", () => {
+  assert.equal(pathOf([[0, 1], [1, 2], null, null, [4, 3], [5, 1]]), "M0.0 1.0L1.0 2.0M4.0 3.0L5.0 1.0");
 });

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import stat
 import sys
-from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import isfinite
-from numbers import Real
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from polyseme.errors import InputError
 from polyseme.text.readers.decoding import (
@@ -46,11 +41,11 @@ MAX_EXAMPLES = 10
 LABEL_SEPARATOR = "; "
 """Separator of the labels of a document in one string."""
 
-REMARKS = frozenset({"guessed encoding", "undecodable bytes"})
-"""Kinds of problems with files that were read anyway."""
+BAD_DATE = "unknown form of date"
+REMARKS = frozenset({"guessed encoding", "undecodable bytes", BAD_DATE})
+"""Kinds of problems with files and rows that were read anyway."""
 
 _MAX_DESCRIPTION_LENGTH = 300
-_ISO_DATE = re.compile(r"\s*(\d{4})(?:[-/](\d{1,2})(?:[-/](\d{1,2}))?)?(?:[T\s].*)?$")
 _CHUNK = 2**16
 _WORTH_A_THREAD = 2**20
 """Compressed files of at least this many bytes are decompressed in a separate thread."""
@@ -72,7 +67,7 @@ class Document(NamedTuple):
     labels : tuple of str
         Categories of a wiki page, values of a label column, or the subfolder of a file.
     time : str or None
-        The time as written in the file; dates of a typed table in ISO format.
+        The date in ISO 8601 form (see `polyseme.text.dates`); as written in the file if it is not a date.
     source : str
         Name of the file.
     """
@@ -88,40 +83,6 @@ class Document(NamedTuple):
     def label(self) -> str | None:
         """The first label, or None."""
         return self.labels[0] if self.labels else None
-
-
-class Days(NamedTuple):
-    """First and last day of a date, a month or a year."""
-
-    first: date
-    last: date
-
-
-def days_of(time: Any) -> Days | None:
-    """Return the days of a date, of a year given as a number, or of a text that starts with an ISO 8601 date.
-
-    A text has a year, a year and a month, or a full date. A time of day and a time zone after it are ignored: the day
-    is the day as written. Return None for any other value.
-    """
-    if type(time).__name__ == "datetime64":  # numpy is not imported: the command line checks paths here
-        time = str(time)
-    if isinstance(time, datetime):
-        time = time.date()
-    if isinstance(time, date):
-        return Days(time, time)
-    if isinstance(time, Real) and not isinstance(time, bool):
-        time = f"{float(time):.0f}" if isfinite(time) else ""
-    match = _ISO_DATE.match(time) if isinstance(time, str) else None
-    if match is None:
-        return None
-    year, month, day = (int(part or 0) for part in match.groups())
-    try:
-        first = date(year, month or 1, day or 1)
-    except ValueError:
-        return None
-    if day:
-        return Days(first, first)
-    return Days(first, date(year, month or 12, monthrange(year, month or 12)[1]))
 
 
 class Problem(NamedTuple):
@@ -233,9 +194,13 @@ class Problems:
 
 @dataclass
 class ReadProgress:
-    """State of one pass over the input: problems, dropped documents by reason, documents and bytes read."""
+    """State of one pass over the input: problems, dropped documents by reason, documents and bytes read.
+
+    notes : sentences about how files were read, such as the order of day and month, with the number of such files.
+    """
 
     problems: Problems = field(default_factory=Problems)
+    notes: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     documents: int = 0
     bytes_read: int = 0
@@ -423,6 +388,10 @@ class Input:
         where = self.name if line is None else f"{self.name}, line {line}"
         self.current.problems.add(kind, where, what, times)
 
+    def note(self, what: str) -> None:
+        """Say how the file is read."""
+        self.current.notes[what] += 1
+
     def drop(self, why: str) -> None:
         """Count something that is skipped on purpose."""
         self.current.dropped[why] += 1
@@ -485,6 +454,12 @@ class Input:
         with self.opened() as stream:
             yield stream
         self.current.bytes_read += self.file.size
+
+    def again(self) -> Input | None:
+        """Return the file for a second pass, which reports nothing; None if it can be read only once."""
+        if self.content is None and (self.file.path is None or not self.file.path.is_file()):
+            return None
+        return replace(self, current=ReadProgress())
 
     def is_plain(self) -> bool:
         """Return whether this is an uncompressed file on disk that can be opened."""

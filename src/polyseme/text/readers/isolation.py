@@ -89,6 +89,7 @@ def read_isolated(format: str, source: Input) -> Iterator[Document]:
             answer = child.answer(source.settings.limits, source.name)
             source.current.problems.merge(answer.problems)
             source.current.dropped.update(answer.dropped)
+            source.current.notes.update(answer.notes)
             source.current.bytes_read += answer.bytes_read if content is None else 0
             yield from answer.documents
             if answer.end:
@@ -147,6 +148,7 @@ class _Answer:
     documents: list[Document]
     problems: Problems
     dropped: Counter[str]
+    notes: Counter[str]
     bytes_read: int
     raised: Exception | None
     """An error that the parent raises."""
@@ -168,6 +170,7 @@ class _Answer:
                     [Problem(*map(_check_text, problem)) for problem in message["problems"]],
                 ),
                 dropped=Counter({_check_text(why): int(count) for why, count in message["dropped"].items()}),
+                notes=Counter({_check_text(note): int(count) for note, count in message["notes"].items()}),
                 bytes_read=int(message["bytes_read"]),
                 raised=None if raised is None else _make_error(*map(_check_text, raised)),
                 end=bool(message["end"]),
@@ -482,6 +485,7 @@ def _send(
         "problems": [[problem.kind, problem.where, problem.what] for problem in progress.problems],
         "counts": progress.problems.counts,
         "dropped": progress.dropped,
+        "notes": progress.notes,
         "bytes_read": progress.bytes_read,
         "raised": raised,
         "end": end,
@@ -491,7 +495,8 @@ def _send(
     texts = "".join([document.text for document in documents])  # much faster than JSON strings
     write_message(answers, texts.encode("utf-8", "surrogatepass"))
     documents.clear()
-    progress.problems, progress.dropped, progress.bytes_read = Problems(), Counter(), 0
+    progress.problems, progress.dropped, progress.notes = Problems(), Counter(), Counter()
+    progress.bytes_read = 0
 
 
 class _Memory:

@@ -20,8 +20,10 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from polyseme.errors import InputError
+from polyseme.text.dates import DateOrder, iso_date
 from polyseme.text.readers.decoding import check_encoding
 from polyseme.text.readers.inputs import (
+    BAD_DATE,
     STANDARD_INPUT,
     ColumnNames,
     Document,
@@ -48,6 +50,7 @@ from polyseme.text.readers.tables import (
     read_parquet,
     read_tsv,
     replace_lone_surrogates,
+    with_order,
 )
 from polyseme.text.readers.text import read_file, read_html, read_lines
 from polyseme.text.readers.wiki import read_wiki
@@ -257,6 +260,11 @@ class Reader:
     def problems(self) -> Problems:
         """What could not be read."""
         return self._progress.problems
+
+    @property
+    def notes(self) -> Counter[str]:
+        """Sentences about how files were read, such as the order of day and month; each with its number of files."""
+        return self._progress.notes
 
     @property
     def dropped(self) -> Counter[str]:
@@ -613,10 +621,20 @@ def _item_stream(source: Iterable[Any]) -> _MemoryStream:
     kind = type(source).__name__
     described = f"{kind} of {len(source)}" if isinstance(source, Sized) else kind
 
-    def documents(progress: ReadProgress) -> Iterator[Document]:
-        return (_item_document(item, number) for number, item in enumerate(source, 1))
+    rereadable = not isinstance(source, Iterator)
 
-    return _MemoryStream(kind, [described], not isinstance(source, Iterator), documents)
+    def documents(progress: ReadProgress) -> Iterator[Document]:
+        order = DateOrder.of(item.time for item in source if isinstance(item, Document)) if rereadable else DateOrder()
+        if order.note:
+            progress.notes[f"Dates are {order.note}"] += 1
+        for number, item in enumerate(source, 1):
+            document = _item_document(item, number)
+            date = iso_date(document.time, order) if document.time else None
+            if document.time and date is None:
+                progress.problems.add(BAD_DATE, f"item {number}", repr(document.time[:_SHOWN]))
+            yield document if date is None else document._replace(time=date)
+
+    return _MemoryStream(kind, [described], rereadable, documents)
 
 
 def _all_exist(items: Iterable[Any]) -> bool:
@@ -710,15 +728,17 @@ def _frame_stream(frame: Any, wanted: ColumnNames) -> _MemoryStream:
             )
 
     def documents(progress: ReadProgress) -> Iterator[Document]:
+        source = Input(File(None, "the data frame"), Settings(wanted), progress, b"")
+        dated = with_order(source, columns, sample, lambda again: all_rows(frame, columns.names, again.current))
         for number, row in all_rows(frame, columns.names, progress):
-            yield _row_document(row, number, columns)
+            yield _row_document(row, number, dated, source)
 
     library = "pandas" if is_pandas else "polars"
     described = f"{library} {type(frame).__name__} of {len(frame)}"
     return _MemoryStream("data frame", [described], True, documents)
 
 
-def _row_document(row: Mapping[str, Any], number: int, columns: TableColumns) -> Document:
+def _row_document(row: Mapping[str, Any], number: int, columns: TableColumns, source: Input) -> Document:
     """Return a row as a document. Raises InputError if a text column has values that are not texts."""
     for name in columns.text:
         value = row[name]
@@ -728,7 +748,7 @@ def _row_document(row: Mapping[str, Any], number: int, columns: TableColumns) ->
                 f"Column {name!r} contains {_article(type(value).__name__)} in row {number}, not a text: "
                 "name a column of texts with text=, or convert this one."
             )
-    document = columns.document(row, number, "")
+    document = columns.document(row, number, source)._replace(source="")
     return document if columns.id_of(row) else _numbered(document)
 
 

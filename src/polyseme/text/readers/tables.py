@@ -15,13 +15,15 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from polyseme.errors import InputError, MissingExtraError
+from polyseme.text.dates import DateOrder, date_in_any_order, iso_date, looks_like_date
 from polyseme.text.readers.decoding import Bomb, check_expansion
-from polyseme.text.readers.inputs import ColumnNames, Document, Input, printable
+from polyseme.text.readers.inputs import BAD_DATE, ColumnNames, Document, Input, printable
 
 _SEPARATORS = ",;\t|"
 _MAX_FIELD = 2**31 - 1
@@ -49,7 +51,14 @@ _ID = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _TITLE = ("title", "headline", "subject")
 _LABEL = ("label", "labels", "category", "categories", "class")
 _TIME = ("time", "date", "datetime", "timestamp", "created_at", "published", "year")
+_TIME_WORDS = frozenset({*_TIME, "created", "posted", "day", "month", "datum", "fecha", "pubdate"})
+"""Words in the names of columns of dates, such as "Date of review"."""
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_MIN_NAMED, _MIN_UNNAMED = 0.5, 0.9
+"""Smallest share of dates in a column whose name has such a word, and in any other column of dates."""
 
+_MAX_SHOWN = 60
+"""Number of characters of a value in a message."""
 _MIN_TEXT_LENGTH = 20
 _MIN_LENGTH_RATIO = 2.0
 """The text column must be at least this many times as long as the second longest column."""
@@ -66,17 +75,21 @@ def read_tsv(source: Input) -> Iterator[Document]:
 
 
 def _read_rows(source: Input, separator: str | None) -> Iterator[Document]:
-    parser = _RowParser(source, separator)
-    names = next(iter(parser), (0, []))[1]
+    names, rows = _named_rows(source, separator)
     if not names:
         return
-    names = [name.strip() for name in names]
-    parser.width = len(names)
-    rows = ((number, dict(zip(names, row, strict=True))) for number, row in parser)
     sample = list(islice(rows, SAMPLE_ROWS))
-    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    columns = columns_of(source, [row for _, row in sample], names, lambda again: _named_rows(again, separator)[1])
     for number, row in chain(sample, rows):
-        yield columns.document(row, number, source.name)
+        yield columns.document(row, number, source)
+
+
+def _named_rows(source: Input, separator: str | None) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """Return the names of the columns, and the rows with the numbers of their lines."""
+    parser = _RowParser(source, separator)
+    names = [name.strip() for name in next(iter(parser), (0, []))[1]]
+    parser.width = len(names)
+    return names, ((number, dict(zip(names, row, strict=True))) for number, row in parser)
 
 
 def _separator_of(header: str) -> str:
@@ -224,7 +237,7 @@ def read_jsonl(source: Input) -> Iterator[Document]:
     if not sample:
         return
     names = list(dict.fromkeys(name for _, row in sample for name in row))
-    columns = choose_columns(source.settings.columns, [row for _, row in sample], names, source.name)
+    columns = columns_of(source, [row for _, row in sample], names, _json_objects)
     for number, row in chain(sample, rows):
         document = _json_document(source, columns, number, row)
         if document is not None:
@@ -292,7 +305,7 @@ def replace_lone_surrogates(value: Any) -> Any:
 def _json_document(source: Input, columns: TableColumns, number: int, row: dict[str, Any]) -> Document | None:
     """Return an object as a document, or None and report a problem."""
     try:
-        return columns.document(row, number, source.name)
+        return columns.document(row, number, source)
     except KeyError as error:
         source.problem("damaged row", f"it has no {error}", number)
     except RecursionError:
@@ -325,7 +338,14 @@ def read_parquet(source: Input) -> Iterator[Document]:
         except damage as error:
             source.problem("damaged file", _first_line(error))
             return
+
+        def dates(again: Input) -> Iterator[tuple[int, dict[str, Any]]]:
+            for start in range(0, total, _MAX_ROWS):
+                yield from python_rows(table.select(columns.time).slice(start, _MAX_ROWS).collect(), start + 1)
+
         columns = choose_columns(source.settings.columns, sample, names, source.name)
+        with suppress(*damage):  # reported when the rows are read
+            columns = with_order(source, columns, sample, dates)
         table = table.select(columns.names)
         limits = source.settings.limits
         start, size, expanded = 0, _FIRST_ROWS, 0
@@ -343,7 +363,7 @@ def read_parquet(source: Input) -> Iterator[Document]:
                 source.problem("damaged file", f"it declares {total} rows and has {start}")
                 return
             for number, row in python_rows(rows, start + 1, damaged_row):
-                document = columns.document(row, number, source.name)
+                document = columns.document(row, number, source)
                 length = _length(document)
                 if length > limits.document:
                     source.problem("damaged row", f"it is longer than {limits.document} characters", number)
@@ -409,17 +429,22 @@ class TableColumns:
     title: str | None
     label: str | None
     time: str | None
+    order: DateOrder | None = None
 
-    def document(self, row: Mapping[str, Any], number: int, source: str) -> Document:
+    def document(self, row: Mapping[str, Any], number: int, source: Input) -> Document:
         """Return a row as a document. Raises KeyError if a text column is missing."""
         texts = [_as_text(row[name]) for name in self.text]
+        time = _as_text(row.get(self.time)).strip() if self.time else ""
+        date = iso_date(time, self.order)
+        if time and date is None:
+            source.problem(BAD_DATE, f"{time[:_MAX_SHOWN]!r} in column {self.time!r}", number)
         return Document(
             id=self.id_of(row) or str(number),
             text=texts[0] if len(texts) == 1 else "\n\n".join(filter(None, texts)),
             title=(_as_text(row.get(self.title)) or None) if self.title else None,
             labels=_as_labels(row.get(self.label)) if self.label else (),
-            time=(_as_text(row.get(self.time)) or None) if self.time else None,
-            source=source,
+            time=date or time or None,
+            source=source.name,
         )
 
     def id_of(self, row: Mapping[str, Any]) -> str:
@@ -431,6 +456,36 @@ class TableColumns:
         """The names of all columns, without repetitions. A name may be empty."""
         used = (*self.text, self.id, self.title, self.label, self.time)
         return list(dict.fromkeys(name for name in used if name is not None))
+
+
+def columns_of(
+    source: Input,
+    sample: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    rows: Callable[[Input], Iterable[tuple[int, Mapping[str, Any]]]],
+) -> TableColumns:
+    """Return the columns of a file to read. `rows` reads all rows again, if dates require it."""
+    return with_order(source, choose_columns(source.settings.columns, sample, names, source.name), sample, rows)
+
+
+def with_order(
+    source: Input,
+    columns: TableColumns,
+    sample: Sequence[Mapping[str, Any]],
+    rows: Callable[[Input], Iterable[tuple[int, Mapping[str, Any]]]],
+) -> TableColumns:
+    """Decide the order of day and month in the column of dates: from all rows if the file can be read again."""
+    name = columns.time
+    if name is None:
+        return columns
+    order = DateOrder.of(_as_text(row.get(name)) for row in sample)
+    if not order.note:
+        return columns
+    again = source.again()
+    if again is not None:
+        order = DateOrder.of(_as_text(row.get(name)) for _, row in rows(again))
+    source.note(f"Dates in column {name!r} are {order.note}")
+    return replace(columns, order=order)
 
 
 def choose_columns(
@@ -453,13 +508,33 @@ def choose_columns(
         text = tuple(name for given in wanted.text if (name := find(given, ())))
     else:
         text = (find(None, _TEXT) or _longest_column(rows, names, where),)
-    return TableColumns(
+    columns = TableColumns(
         text=text,
         id=find(wanted.id, _ID),
         title=find(wanted.title, _TITLE),
         label=find(wanted.label, _LABEL),
-        time=find(wanted.time, _TIME),
+        time=find(wanted.time, ()),
     )
+    if wanted.time is not None:
+        return columns
+    known = [by_folded[name] for name in _TIME if name in by_folded]
+    return replace(columns, time=_time_column(rows, [name for name in names if name not in columns.names], known))
+
+
+def _time_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return a column of dates by its name or by its values. `known` are the columns with well-known names."""
+
+    def share(name: str, is_date: Callable[[Any], Any]) -> float:
+        values = [value for row in rows if _as_text(value := row.get(name)).strip()]
+        return sum(bool(is_date(value)) for value in values) / max(len(values), 1)
+
+    known = [name for name in known if name in names]
+    named = [name for name in names if name not in known and _TIME_WORDS & set(map(str.lower, _WORDS.findall(name)))]
+    shares = {name: share(name, date_in_any_order) for name in (*known, *named)}
+    best = max(shares, key=shares.__getitem__, default=None)
+    if best is not None and shares[best] >= _MIN_NAMED:
+        return best
+    return next((name for name in names if share(name, looks_like_date) >= _MIN_UNNAMED), known[0] if known else None)
 
 
 def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], where: str) -> str:

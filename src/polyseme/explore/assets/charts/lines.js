@@ -6,7 +6,7 @@ import { wholeNumber } from "../format.js";
 
 /**
  * @typedef {object} Series
- * @property {number[]} values
+ * @property {(number | null)[]} values
  * @property {string} [classes]
  * @property {string} [label]
  * @property {string} [tag] text at the end of the line
@@ -49,8 +49,34 @@ function tickText(values) {
   return (value) => format.format(value);
 }
 
+// Returns the parts of a line between gaps, which are nulls among its points.
+function parts(points) {
+  const found = [[]];
+  for (const point of points) {
+    if (point) found.at(-1).push(point);
+    else if (found.at(-1).length) found.push([]);
+  }
+  return found.filter((part) => part.length);
+}
+
+// Returns the path of a line with gaps.
+export function pathOf(points) {
+  return parts(points)
+    .flatMap((part) =>
+      part.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`),
+    )
+    .join("");
+}
+
+// Returns the points of a line that have a gap on both sides, so that no path shows them.
+function alone(points) {
+  return parts(points)
+    .filter((part) => part.length === 1)
+    .flat();
+}
+
 /**
- * Draws lines, all as long as xs (numbers) or names (texts below).
+ * Draws lines, all as long as xs (numbers) or names (texts below). A value of null is a gap.
  *
  * @param {number} width
  * @param {Lines} options
@@ -108,19 +134,14 @@ export function lines(
     s("text.tick", { x: x(value), y: height - below + 20, "text-anchor": "middle" }, name),
   );
   const drawn = series.map(({ values, classes = "", label: name }) => {
-    const points = values
-      .map((value, i) => (value === null ? null : [x(along[i]), y(value)]))
-      .filter(Boolean);
-    const path = points
-      .map(([px, py], i) => `${i ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`)
-      .join("");
-    const few = dots || points.length === 1;
+    const points = values.map((value, i) => (value === null ? null : [x(along[i]), y(value)]));
+    const circles = dots ? points.filter(Boolean) : alone(points);
     return s(
       "g",
       { classes },
       s("title", {}, name ?? label),
-      s("path.line", { d: path, classes }),
-      few && points.map(([cx, cy]) => s("circle.dot", { cx, cy, r: 3.5, classes })),
+      s("path.line", { d: pathOf(points), classes }),
+      circles.map(([cx, cy]) => s("circle.dot", { cx, cy, r: 3.5, classes })),
     );
   });
   const ends = series
@@ -170,26 +191,27 @@ export function lines(
 }
 
 /**
- * Draws a small line without axes.
+ * Draws a small line without axes. A value of null is a gap.
  *
- * @param {number[]} values
+ * @param {(number | null)[]} values
  * @param {string} classes
  * @param {string} label
  */
 export function sparkline(values, classes, label) {
   const [width, height] = [120, 30];
   const top = Math.max(...values, 1e-12);
-  const points = values.map((value, i) => [
-    values.length > 1 ? 2 + (i / (values.length - 1)) * (width - 4) : width / 2,
-    height - 3 - (value / top) * (height - 6),
-  ]);
-  const path = points
-    .map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`)
-    .join("");
+  const points = values.map((value, i) =>
+    value === null
+      ? null
+      : [
+          values.length > 1 ? 2 + (i / (values.length - 1)) * (width - 4) : width / 2,
+          height - 3 - (value / top) * (height - 6),
+        ],
+  );
   return s(
     "svg.spark",
     { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    s("path.line", { d: path, classes }),
-    points.length === 1 && s("circle.dot", { cx: points[0][0], cy: points[0][1], r: 3, classes }),
+    s("path.line", { d: pathOf(points), classes }),
+    alone(points).map(([cx, cy]) => s("circle.dot", { cx, cy, r: 3, classes })),
   );
 }

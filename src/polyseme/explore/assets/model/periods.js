@@ -5,9 +5,21 @@ import { corpus, model } from "./corpus.js";
 let timeTable = null;
 
 /**
- * Returns the share of each topic in the tokens of each period, topics x periods.
+ * Returns the number of documents of each period.
  *
- * @returns {number[][]}
+ * @returns {number[]}
+ */
+export function documentsOverTime() {
+  const counts = new Array(corpus.periods.length).fill(0);
+  for (const period of corpus.document_periods) if (period >= 0) counts[period]++;
+  return counts;
+}
+
+/**
+ * Returns the share of each topic in the tokens of each period, topics x periods; null for a
+ * period without tokens.
+ *
+ * @returns {(number | null)[][]}
  */
 export function topicsOverTime() {
   if (timeTable) return timeTable;
@@ -23,7 +35,7 @@ export function topicsOverTime() {
       table[columns[j]][period] += corpus.tokens[d] * values[j];
   }
   timeTable = table.map((row) =>
-    row.map((n, period) => (totals[period] > 0 ? n / totals[period] : 0)),
+    row.map((n, period) => (totals[period] > 0 ? n / totals[period] : null)),
   );
   return timeTable;
 }

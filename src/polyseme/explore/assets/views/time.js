@@ -5,13 +5,18 @@ import { lines, sparkline } from "../charts/lines.js";
 import { h, s } from "../dom.js";
 import { count, percent } from "../format.js";
 import { corpus, model } from "../model/corpus.js";
-import { topicsOverTime } from "../model/periods.js";
+import { documentsOverTime, topicsOverTime } from "../model/periods.js";
 import { card, notHere } from "../pieces/card.js";
 import { chip } from "../pieces/links.js";
 import { colorOf, topicName, topicTitle } from "../pieces/names.js";
 import { remember } from "../router.js";
 
 const FIRST_SHOWN = 5;
+
+function shareRange(values) {
+  const known = values.filter((value) => value !== null);
+  return `share from ${percent(Math.min(...known))} to ${percent(Math.max(...known))}`;
+}
 
 /** @type {import("../router.js").Render} */
 export function viewTime(_, settings) {
@@ -48,7 +53,9 @@ export function viewTime(_, settings) {
           s("text.tick", { x: 0, y: 24 }, "Choose topics below."),
         ),
   );
-  const known = corpus.document_periods.reduce((n, period) => n + Number(period >= 0), 0);
+  const documents = documentsOverTime();
+  const known = documents.reduce((sum, n) => sum + n, 0);
+  const empty = documents.filter((n) => n === 0).length;
   const buttons = model.order.map((topic) =>
     h(
       "button.small-chart",
@@ -66,7 +73,7 @@ export function viewTime(_, settings) {
       sparkline(
         table[topic],
         colorOf(topic),
-        `share from ${percent(Math.min(...table[topic]))} to ${percent(Math.max(...table[topic]))}`,
+        shareRange(table[topic]),
       ),
     ),
   );
@@ -79,7 +86,8 @@ export function viewTime(_, settings) {
         "p.lead",
         {},
         `${corpus.periods[0]} to ${corpus.periods.at(-1)}, ` +
-          `${count(known, "document")} with a time.`,
+          `${count(known, "document")} with a date.` +
+          (empty ? ` ${count(empty, "period")} without documents: the lines have gaps.` : ""),
       ),
     ),
     card("Share of each period’s tokens", holder, {
@@ -87,14 +95,27 @@ export function viewTime(_, settings) {
         name: "topics over time",
         chart: true,
         rows: () => [
-          ["period", ...model.order.map((topic) => `topic ${topic}`)],
+          ["period", "documents", ...model.order.map((topic) => `topic ${topic}`)],
           ...corpus.periods.map((name, i) => [
             name,
+            documents[i],
             ...model.order.map((topic) => table[topic][i]),
           ]),
         ],
       },
     }),
+    card(
+      "Documents of each period",
+      chart((width) =>
+        lines(width, {
+          series: [{ values: documents }],
+          names: corpus.periods,
+          label: "Number of documents of each period",
+          height: 140,
+          zero: true,
+        }),
+      ),
+    ),
     card("Choose topics", h("div.small-charts", {}, buttons), {
       note: "Each line has its own scale.",
     }),

@@ -8,7 +8,7 @@ import { empty, h } from "../dom.js";
 import { decimal, percent, wholeNumber } from "../format.js";
 import { corpus, model } from "../model/corpus.js";
 import { labelsOfTopic } from "../model/labels.js";
-import { topicsOverTime } from "../model/periods.js";
+import { documentsOverTime, topicsOverTime } from "../model/periods.js";
 import { largestDocuments, relevantWords, typicalDocuments } from "../model/topics.js";
 import { card, notHere } from "../pieces/card.js";
 import { documentList } from "../pieces/documents.js";
@@ -250,6 +250,7 @@ function labelCard(topic) {
 
 function timeCard(topic) {
   const values = topicsOverTime()[topic];
+  const documents = documentsOverTime();
   return card(
     "Over time",
     chart((width) =>
@@ -266,7 +267,10 @@ function timeCard(topic) {
       save: {
         name: `topic ${topic} over time`,
         chart: true,
-        rows: () => [["period", "share"], ...corpus.periods.map((name, i) => [name, values[i]])],
+        rows: () => [
+          ["period", "documents", "share"],
+          ...corpus.periods.map((name, i) => [name, documents[i], values[i]]),
+        ],
       },
     },
   );
