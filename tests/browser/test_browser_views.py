@@ -186,9 +186,9 @@ def test_the_map_can_be_used_with_the_keyboard(themes_page):
 
 def test_time_remembers_the_chosen_topics(themes_page):
     themes_page.go("#/time?topics=1,3")
-    assert themes_page.page.locator("svg.chart path.line").count() == 2
+    assert themes_page.page.locator("svg.chart").first.locator("path.line").count() == 2
     themes_page.page.locator(".small-chart[aria-pressed=false]").first.click()
-    assert themes_page.page.locator("svg.chart path.line").count() == 3
+    assert themes_page.page.locator("svg.chart").first.locator("path.line").count() == 3
     assert themes_page.page.evaluate("location.hash").startswith("#/time?topics=1%2C3%2C")
 
 

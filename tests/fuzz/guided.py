@@ -79,7 +79,7 @@ def _grow(outcome: Outcome, seconds: float, cases: int, seed: int) -> int:
 
 # in the process of libFuzzer
 
-FORMATS = ("csv", "docx", "files", "html", "jsonl", "lines", "parquet", "pdf", "tsv", "wiki")
+FORMATS = ("csv", "docx", "eml", "files", "html", "jsonl", "lines", "mbox", "parquet", "pdf", "tsv", "wiki")
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
 
 

@@ -89,6 +89,12 @@ def _jsonl() -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+MAIL = (
+    b"From: =?utf-8?q?J=C3=B6rg?= <j@b.c>\nSubject: Ships\nDate: Thu, 26 Feb 1987 15:01:01 +0000\nMIME-Version: 1.0\n"
+    b'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/plain; charset="utf-8"\n'
+    b"Content-Transfer-Encoding: quoted-printable\n\nWords=20of a mail\n> quoted\n-- \nJ\n--x\n"
+    b'Content-Type: text/html\nContent-Disposition: attachment; filename="a.html"\n\n<p>More</p>\n--x--\n'
+)
 WIKI = dump(*PAGES).encode()
 SEEDS: dict[str, list[tuple[str, bytes]]] = {
     "files": [
@@ -114,6 +120,8 @@ SEEDS: dict[str, list[tuple[str, bytes]]] = {
     ],
     "docx": [(".docx", docx()), (".docx", docx(zipfile.ZIP_STORED))],
     "pdf": [(".pdf", pdf("Words of a page")), (".pdf", pdf("Words", compress=False))],
+    "eml": [(".eml", MAIL)],
+    "mbox": [(".mbox", 2 * (b"From a Thu Feb 26 23:01:01 1987\n" + MAIL + b"\n"))],
     "html": [(".html", b"<html><head><title>T</title></head><body><p>Words <b>more</b>&nbsp;<script>x</script>")],
 }  # fmt: skip
 """Valid files of each format with their suffix; children make those of Parquet."""

@@ -30,7 +30,7 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT...",
         help="Folders of text files, .csv .tsv .jsonl .parquet tables, MediaWiki dumps .xml[.bz2|.gz], .pdf .docx "
-        ".html files. A single text file and - (standard input) contain one document per line.",
+        ".html .eml .mbox files. A single text file and - (standard input) contain one document per line.",
     ),
 ]
 RunFolder = Annotated[

@@ -1,4 +1,4 @@
-"""Readers of documents: text files, tables, MediaWiki dumps, PDF, Word and HTML files, and data in memory."""
+"""Readers of documents: text files, tables, MediaWiki dumps, PDF, Word and HTML files, e-mail, and data in memory."""
 
 from __future__ import annotations
 

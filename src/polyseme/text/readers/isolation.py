@@ -1,7 +1,7 @@
 """Reading files in a child process with limits on memory and time.
 
-PDF, Word, HTML and Parquet files are parsed by large libraries, some of them compiled. A damaged or hostile file can
-make them crash, use all memory or never end, which no check can exclude in advance; but a process can be ended. One
+PDF, Word, HTML, Parquet and mail files are parsed by large libraries, some of them compiled. A damaged or hostile file
+can make them crash, use all memory or never end, which no check can exclude in advance; but a process can be ended. One
 child process reads file after file, and is replaced if a file made it end. It imports only the readers, so that it
 starts in a fraction of a second. It answers in JSON, and all values are checked: nothing that it sends is executed.
 
@@ -46,7 +46,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-ISOLATED = {"parquet", "pdf", "docx", "html"}
+ISOLATED = {"parquet", "pdf", "docx", "html", "eml", "mbox"}
 """Formats that are read in a child process."""
 
 _START = """
@@ -65,7 +65,7 @@ MISSING_EXTRA = "extra"
 """Kind of error in an answer that is raised as MissingExtraError."""
 _TIME, _MEMORY = "time", "memory"
 
-_CANNOT_START = "PDF, Word, HTML and Parquet files are read in a separate process, which cannot be started"
+_CANNOT_START = "PDF, Word, HTML, Parquet and mail files are read in a separate process, which cannot be started"
 _BYTES_PER_CHARACTER, _MORE_BYTES = 6, 2**24
 """Limit on the size of an answer: JSON needs up to six bytes per character, and the last document may be a long one."""
 _WATCH_SECONDS = 0.05

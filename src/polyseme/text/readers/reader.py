@@ -39,6 +39,7 @@ from polyseme.text.readers.inputs import (
     places,
 )
 from polyseme.text.readers.isolation import ISOLATED, read_isolated
+from polyseme.text.readers.mail import read_eml, read_mbox
 from polyseme.text.readers.office import read_docx, read_pdf
 from polyseme.text.readers.tables import (
     SAMPLE_ROWS,
@@ -66,6 +67,8 @@ FORMATS: dict[str, Callable[[Input], Iterator[Document]]] = {
     "pdf": read_pdf,
     "docx": read_docx,
     "html": read_html,
+    "eml": read_eml,
+    "mbox": read_mbox,
 }
 
 _BY_SUFFIX = {
@@ -83,6 +86,9 @@ _BY_SUFFIX = {
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
+    ".eml": "eml",
+    ".mbox": "mbox",
+    ".mbx": "mbox",
 }
 
 
@@ -112,8 +118,9 @@ def read(
         (.gz, .bz2, .xz, .zst).
     format : str, default=None
         A name of `polyseme.text.readers.FORMATS` for all files. None uses the suffix of each file: .csv, .tsv, .jsonl
-        and .parquet are tables, .xml is a MediaWiki dump, .pdf, .docx and .html are documents. Any other file is text.
-        It is one document, or, if the file is the only input or standard input, has one document per line.
+        and .parquet are tables, .xml is a MediaWiki dump, .pdf, .docx and .html are documents, .eml and .mbox are
+        e-mail. Any other file is text. It is one document, or, if the file is the only input or standard input, has
+        one document per line.
     text : str or list of str, default=None
         Text column of a table, or several columns to join. None uses well-known names, or the column whose values are
         clearly the longest.
