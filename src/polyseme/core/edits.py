@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.kernels import Array, Floats, normalize_rows, row_blocks
 
 _BLOCK_NUMBERS = 1 << 22
 """Size of the arrays from which the costs of merging are computed."""
@@ -150,11 +150,10 @@ def _numbers(name: str, values: Any, end: int) -> list[int]:
 
 def _costs(counts: Floats, first: int, others: Array) -> Floats:
     """Return E_i + E_j - E_union, with E = sum_w c log c - n log n of the counts c of a topic and their sum n."""
-    step = max(1, _BLOCK_NUMBERS // counts.shape[1])
     own = _negative_entropy(counts[first : first + 1])
     parts = [
         own + _negative_entropy(counts[some]) - _negative_entropy(counts[some] + counts[first])
-        for some in (others[start : start + step] for start in range(0, others.size, step))
+        for some in (others[block] for block in row_blocks(others.size, counts.shape[1], _BLOCK_NUMBERS))
     ]
     return np.concatenate(parts) if parts else np.empty(0)
 

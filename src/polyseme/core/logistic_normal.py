@@ -32,6 +32,7 @@ from polyseme.kernels import (
     check_topics,
     map_in_threads,
     padded,
+    row_blocks,
     single_threaded_blas,
 )
 
@@ -137,7 +138,7 @@ def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Norm
     n_docs = len(totals)
     sums = expected.sum(axis=1)
     expected = expected * np.divide(totals, sums, out=np.ones(n_docs), where=sums > 0)[:, np.newaxis]
-    blocks = [slice(start, start + _DOCS_AT_ONCE) for start in range(0, n_docs, _DOCS_AT_ONCE)]
+    blocks = row_blocks(n_docs, 1, _DOCS_AT_ONCE)
     better = Posterior(np.empty_like(posterior.mean), np.empty_like(posterior.variance))
 
     def one_block(block: slice) -> None:

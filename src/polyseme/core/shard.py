@@ -31,6 +31,7 @@ from polyseme.kernels import (
     Want,
     check_sparse,
     inner,
+    row_blocks,
 )
 from polyseme.losses.entry_weights import EntryWeights
 
@@ -162,9 +163,8 @@ def row_batches(X: Any, dtype: np.dtype[Any]) -> Iterator[SparseCounts]:
     if sp.issparse(X):
         yield sparse_counts(X, dtype)
         return
-    step = max(1, _DENSE_NUMBERS_AT_ONCE // X.shape[1])
-    for start in range(0, X.shape[0], step):
-        yield sparse_counts(X[start : start + step], dtype)
+    for rows in row_blocks(X.shape[0], X.shape[1], _DENSE_NUMBERS_AT_ONCE):
+        yield sparse_counts(X[rows], dtype)
 
 
 def without_words(X: Any, columns: Sequence[int] | Array) -> Any:

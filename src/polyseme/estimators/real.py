@@ -17,7 +17,7 @@ from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import check_not_shards, clear_fit, factor_dtype
 from polyseme.io.files import FLAG, number
 from polyseme.io.models import NESTED, NUMBER_OR_NAN, StoredAttributes, StoredValue
-from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.kernels import Array, Floats, normalize_rows, row_blocks
 from polyseme.simplex import Hull, SimplexMap, farthest_corners
 from polyseme.simplex.hull import Corners, smallest_corners
 from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_range, check_share
@@ -454,6 +454,5 @@ def _normalized(weights: Array) -> Array:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _row_blocks(X: Array) -> Iterator[slice]:
-    step = max(1, _BLOCK_NUMBERS // X.shape[1])
-    return (slice(start, start + step) for start in range(0, X.shape[0], step))
+def _row_blocks(X: Array) -> list[slice]:
+    return row_blocks(len(X), X.shape[1], _BLOCK_NUMBERS)

@@ -19,7 +19,7 @@ from polyseme.estimators.base import CountDecomposition
 from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.io.files import COUNT, FLAG, NULL, TEXT, either, list_of
 from polyseme.io.models import INTEGERS, NUMBER, NUMBER_OR_NAN, StoredAttributes, StoredValue
-from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded
+from polyseme.kernels import Array, check_sparse, inner, normalize_columns, padded, row_blocks
 from polyseme.metrics.words import largest_items
 from polyseme.solvers.base import FitEnd, FitSummary, Start, best_fit, finish_fit, generators
 from polyseme.solvers.tensor import (
@@ -292,13 +292,12 @@ class TensorPLSA(CountDecomposition):
         factors = [factor.T.astype(np.float64) for factor in self.factors_]
         marginals = [factor @ self.topic_weights_ for factor in factors]
         total = tokens = 0.0
-        step = max(1, _BLOCK_NUMBERS // self.topic_weights_.size)
-        for start in range(0, data.values.size, step):
-            part = {m: index[start : start + step] for m, index in enumerate(data.coords)}
+        for block in row_blocks(data.values.size, self.topic_weights_.size, _BLOCK_NUMBERS):
+            part = {m: index[block] for m, index in enumerate(data.coords)}
             independent = np.prod([marginals[m][index] for m, index in part.items()], axis=0)
             joint = operand(self.topic_weights_, factors, part).sum(axis=1)
             mixed = (1 - smoothing) * joint + smoothing * independent
-            x = data.values[start : start + step] * (independent > 0)
+            x = data.values[block] * (independent > 0)
             with np.errstate(divide="ignore"):
                 logs = np.log(mixed, out=np.zeros_like(mixed), where=independent > 0)
             total += inner(x, logs)

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, check_sparse
+from polyseme.kernels import Array, Floats, check_sparse, row_blocks
 
 WINDOWS = {"umass": None, "uci": 10, "npmi": 10, "c_v": 110}
 """Usual number of tokens in a window for each measure; None for whole documents."""
@@ -212,9 +212,8 @@ def cooccurrence_in_documents(topic_words: Array, counts: Any) -> Cooccurrence:
     words, places = np.unique(topic_words, return_inverse=True)
     places = places.reshape(topic_words.shape)
     together = np.zeros((*topic_words.shape, topic_words.shape[1]))
-    rows_at_once = max(64, _BLOCK_FLAGS // max(1, words.size))
-    for start in range(0, X.shape[0] if words.size else 0, rows_at_once):
-        bits = _presence(X[start : start + rows_at_once], words)
+    for part in row_blocks(X.shape[0] if words.size else 0, words.size, _BLOCK_FLAGS, least=64):
+        bits = _presence(X[part], words)
         for topic, rows in enumerate(places):
             of_topic = bits[rows]
             together[topic] += _bits_set(of_topic[:, np.newaxis] & of_topic).sum(axis=2, dtype=np.int64)

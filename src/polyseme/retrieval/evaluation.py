@@ -32,7 +32,7 @@ import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.io.files import write_atomically
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, row_blocks
 from polyseme.retrieval.scores import DEFAULT_METHOD
 from polyseme.utils import check_integer, check_share
 
@@ -347,9 +347,7 @@ def rank_documents(
         check_integer("depth", depth, least=1)
     names, rankings = [str(name) for name in queries], {}
     texts = list(queries.values())
-    at_once = max(1, _NUMBERS_AT_ONCE // max(1, len(index.ids)))
-    for start in range(0, len(texts), at_once):
-        part = slice(start, start + at_once)
+    for part in row_blocks(len(texts), len(index.ids), _NUMBERS_AT_ONCE):
         scores = index.scores(texts[part], method=method, term=term, term_weight=term_weight)
         for name, row in zip(names[part], scores, strict=True):
             best = whole_ranking(row)[:depth]
@@ -385,11 +383,11 @@ def randomization_test(differences: Any, *, random_state: int = 0) -> float:
     total = 2**n if exact else SIGNS
     rng = np.random.default_rng(check_integer("random_state", random_state, least=0))
     extreme = 0
-    for start, stop in _parts(total, n):
+    for part in row_blocks(total, n, _NUMBERS_AT_ONCE // 8):
         if exact:
-            negative = (np.arange(start, stop)[:, None] >> np.arange(n)) & 1
+            negative = (np.arange(part.start, part.stop)[:, None] >> np.arange(n)) & 1
         else:
-            negative = rng.integers(0, 2, size=(stop - start, n), dtype=np.int8)
+            negative = rng.integers(0, 2, size=(part.stop - part.start, n), dtype=np.int8)
         sums = np.where(negative, -values, values).sum(axis=1)
         extreme += int((np.abs(sums) >= least).sum())
     return extreme / total if exact else (extreme + 1) / (total + 1)
@@ -404,20 +402,13 @@ def _bootstrap(values: Floats, confidence: float, random_state: int) -> list[Int
     rng = np.random.default_rng(check_integer("random_state", random_state, least=0))
     means = np.concatenate(
         [
-            values[rng.integers(0, n, size=(stop - start, n))].mean(axis=1)
-            for start, stop in _parts(RESAMPLES, n * n_columns)
+            values[rng.integers(0, n, size=(part.stop - part.start, n))].mean(axis=1)
+            for part in row_blocks(RESAMPLES, n * n_columns, _NUMBERS_AT_ONCE // 8)
         ]
     )
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
-
-
-def _parts(total: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges that divide `total` rows of `size` numbers into parts that fit in memory."""
-    rows = max(1, _NUMBERS_AT_ONCE // 8 // size)
-    for start in range(0, total, rows):
-        yield start, min(start + rows, total)
 
 
 def _shown_interval(low: float, high: float, form: str) -> str:

@@ -47,9 +47,9 @@ import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import checked_rows
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, row_blocks
 from polyseme.retrieval import _postings
-from polyseme.retrieval.queries import Allocate, in_memory
+from polyseme.retrieval.queries import Allocate, are_columns, in_memory
 
 K1, B = 1.2, 0.75
 """Constants of BM25 (the defaults of Lucene)."""
@@ -196,7 +196,7 @@ class Postings:
 
     def _documents(self, start: int, end: int) -> Array:
         documents: Array = self.documents[start:end]
-        if self.path and not _increase(documents, self.n_docs):
+        if self.path and not are_columns(documents, self.n_docs):
             raise self._damage("the documents of a list do not increase")
         return documents
 
@@ -250,12 +250,6 @@ class VectorCodes:
         """
         mask = None if allowed is None else allowed.view(np.uint8)
         return _postings.nearest_vectors(self.codes, self.scales, self.errors, units, query, k, mask)
-
-
-def _increase(documents: Array, n_docs: int) -> bool:
-    return not documents.size or bool(
-        documents[0] >= 0 and documents[-1] < n_docs and (documents[1:] > documents[:-1]).all()
-    )
 
 
 # the default method
@@ -347,16 +341,14 @@ def rank_combined(
 
 def typical_documents(units: Any, topics: Any, allowed: Array | None = None) -> list[Array]:
     """Return the TYPICAL documents with the largest cosine to each topic, best first, ties in corpus order."""
-    n_docs = units.shape[0]
     best: list[tuple[Array, Array]] = [(np.empty(0, np.int32), np.empty(0, np.float32)) for _ in topics]
-    step = max(1, _NUMBERS_AT_ONCE // max(1, units.shape[1]))
-    for start in range(0, n_docs, step):
-        block = units[start : start + step]
+    for part in row_blocks(units.shape[0], units.shape[1], _NUMBERS_AT_ONCE):
+        block = units[part]
         if allowed is not None:
-            here = np.flatnonzero(allowed[start : start + step])
-            rows, block = (here + start).astype(np.int32), block[here]
+            here = np.flatnonzero(allowed[part])
+            rows, block = (here + part.start).astype(np.int32), block[here]
         else:
-            rows = np.arange(start, start + len(block), dtype=np.int32)
+            rows = np.arange(part.start, part.stop, dtype=np.int32)
         for i, z in enumerate(topics):
             chosen, scores = best_scores(np.ascontiguousarray(block[:, z]), TYPICAL)
             all_rows = np.concatenate([best[i][0], rows[chosen]])

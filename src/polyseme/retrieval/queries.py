@@ -239,7 +239,7 @@ class SparseRows:
         if self.path and not 0 <= start <= end <= len(self.indices):
             raise self._damage("a row is outside the arrays")
         indices = self.indices[start:end]
-        if self.path and not _are_columns(indices, self.shape[1]):
+        if self.path and not are_columns(indices, self.shape[1]):
             raise self._damage("the columns of a row do not increase")
         return SparseRow(indices, np.asarray(self.data[start:end], dtype=np.float64))
 
@@ -279,10 +279,9 @@ class SparseRows:
         return ModelFileError(f"{self.path} is damaged ({problem}): restore it, or remove it.")
 
 
-def _are_columns(indices: Array, size: int) -> bool:
-    return not indices.size or bool(
-        indices[0] >= 0 and indices[-1] < size and (indices.size == 1 or (indices[1:] > indices[:-1]).all())
-    )
+def are_columns(indices: Array, size: int) -> bool:
+    """Return whether indices increase and are below `size`."""
+    return not indices.size or bool(indices[0] >= 0 and indices[-1] < size and (indices[1:] > indices[:-1]).all())
 
 
 def query_rows(queries: SparseRows, start: int, stop: int) -> SparseRows:

@@ -55,7 +55,7 @@ import numpy as np
 from scipy.optimize import nnls
 from sklearn.utils import get_tags
 
-from polyseme.kernels import Array, Floats, single_threaded_blas, weighted_sum
+from polyseme.kernels import Array, Floats, row_blocks, single_threaded_blas, weighted_sum
 
 _NUMBERS_AT_ONCE = 1 << 20
 _ROUNDING = 1e-12
@@ -452,12 +452,13 @@ class Plane(NamedTuple):
 
     def coordinates(self, X: Array) -> Floats:
         """Return the coordinates of the projections of points on the plane (points x rank)."""
-        blocks = [np.einsum("dw,rw->dr", block - self.origin, self.directions) for block in _row_blocks(X)]
-        return np.concatenate(blocks)
+        parts = row_blocks(X.shape[0], X.shape[1], _NUMBERS_AT_ONCE)
+        return np.concatenate([np.einsum("dw,rw->dr", X[part] - self.origin, self.directions) for part in parts])
 
     def distances(self, X: Array) -> Floats:
         """Return the distances of points from the plane."""
-        gaps = (block - self.points(self.coordinates(block)) for block in _row_blocks(X))
+        parts = row_blocks(X.shape[0], X.shape[1], _NUMBERS_AT_ONCE)
+        gaps = (X[part] - self.points(self.coordinates(X[part])) for part in parts)
         return np.concatenate([np.sqrt(_squares(gap)) for gap in gaps])
 
     def points(self, coordinates: Array) -> Floats:
@@ -875,18 +876,11 @@ def _principal_axes(X: Array, origin: Floats, roots: Floats) -> tuple[Floats, Fl
         lengths = np.sqrt(np.maximum(squares[::-1], 0))
         return lengths, (left[:, ::-1].T @ centered) / np.where(lengths > 0, lengths, 1)[:, np.newaxis]
     scatter = np.zeros((W, W))
-    for block, root in zip(_row_blocks(X), _row_blocks(roots, like=X), strict=True):
-        centered = (block - origin) * root[:, np.newaxis]
+    for part in row_blocks(X.shape[0], X.shape[1], _NUMBERS_AT_ONCE):
+        centered = (X[part] - origin) * roots[part, np.newaxis]
         scatter += centered.T @ centered
     squares, directions = np.linalg.eigh(scatter)
     return np.sqrt(np.maximum(squares[::-1], 0)), np.ascontiguousarray(directions[:, ::-1].T)
-
-
-def _row_blocks(X: Array, like: Array | None = None) -> Iterator[Array]:
-    """Yield blocks of rows of X, of the same sizes as the blocks of `like`."""
-    step = max(1, _NUMBERS_AT_ONCE // (X if like is None else like).shape[1])
-    for start in range(0, len(X), step):
-        yield X[start : start + step]
 
 
 def _squares(rows: Floats) -> Floats:

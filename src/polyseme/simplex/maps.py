@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, row_blocks
 
 _LIFT_NUMBERS_AT_ONCE = 1 << 18
 _NUMBERS_AT_ONCE = 1 << 20
@@ -221,7 +221,7 @@ def lift(X: Array, *, normalized: bool = True) -> Floats:
     if X.shape[1] < 1:
         raise InputError("Points must have at least one dimension.")
     lifted = np.empty((X.shape[0], X.shape[1] + 1))
-    for part in _row_blocks(X):
+    for part in row_blocks(X.shape[0], X.shape[1], _LIFT_NUMBERS_AT_ONCE):
         _lift(X[part], lifted[part], normalized)
     return lifted
 
@@ -246,7 +246,7 @@ def lower(Y: Array, *, normalized: bool = True) -> Floats:
     if Y.shape[1] < 2:
         raise InputError("Points of the simplex must have at least two entries.")
     lowered = np.empty((Y.shape[0], Y.shape[1] - 1))
-    for part in _row_blocks(Y):
+    for part in row_blocks(Y.shape[0], Y.shape[1], _LIFT_NUMBERS_AT_ONCE):
         _lower(Y[part], lowered[part], normalized)
     return lowered
 
@@ -356,8 +356,7 @@ def _with_negated_sum(X: Array) -> Floats:
 
 def _min_entries(X: Array, lifted: Callable[[Array], Floats] = lift) -> Floats:
     """Return the smallest value of each entry of T x, or of another lifted point, for a few rows at a time."""
-    step = max(1, _NUMBERS_AT_ONCE // X.shape[1])
-    parts = [lifted(X[start : start + step]).min(axis=0) for start in range(0, len(X), step)]
+    parts = [lifted(X[part]).min(axis=0) for part in row_blocks(X.shape[0], X.shape[1], _NUMBERS_AT_ONCE)]
     return np.asarray(np.min(parts, axis=0))
 
 
@@ -366,10 +365,3 @@ def _check_matrix(X: Array) -> Array:
     if X.ndim != 2:
         raise InputError(f"Points must be the rows of a matrix, got {X.ndim} dimensions.")
     return X
-
-
-def _row_blocks(X: Array) -> Iterator[slice]:
-    """Yield slices of a few rows, so that intermediate arrays are small."""
-    step = max(1, _LIFT_NUMBERS_AT_ONCE // X.shape[1])
-    for start in range(0, X.shape[0], step):
-        yield slice(start, start + step)
