@@ -291,7 +291,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         self.threshold_ = float("nan")
         if labels.several:
             used = np.flatnonzero(labels.labeled & (weights > 0))
-            self.threshold_ = _best_threshold(self._class_weights(rows[used]), labels.indicator[used])
+            of_class = self._sums_by_class(self.transform(rows[used]).astype(np.float64))
+            self.threshold_ = _best_threshold(of_class, labels.indicator[used])
         finish_fit(fit.end, self.components_.dtype, self.max_iter, self.tol)
         return self
 
@@ -378,15 +379,13 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     def topic_names_(self) -> list[str]:
         """Name of each topic: that of its class, "shared" or "free", with a number if there are several."""
         check_is_fitted(self)
-        names = ["free" if c == FREE else "shared" if c == SHARED else str(self.classes_[c]) for c in self._tied]
+        names = [
+            "free" if c == FREE else "shared" if c == SHARED else str(self.classes_[c]) for c in self.topic_classes_
+        ]
         return [
             name if names.count(name) == 1 else f"{name} {names[: topic + 1].count(name)}"
             for topic, name in enumerate(names)
         ]
-
-    @property
-    def _tied(self) -> list[int]:
-        return [int(c) for c in self.topic_classes_]
 
     @property
     def own_topic_names(self) -> Sequence[str]:
@@ -418,9 +417,6 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
             or self.topic_classes_.max() >= len(self.classes_)
         ):
             raise ValueError("topic_classes_ has an index that is not one of a class")
-
-    def _class_weights(self, X: Any) -> Floats:
-        return self._sums_by_class(self.transform(X).astype(np.float64))
 
     def _sums_by_class(self, doc_topic: Floats) -> Floats:
         """Return the weight of each class, the sum of the weights of its topics."""

@@ -416,9 +416,6 @@ def _check_numeric(X: Any) -> None:
     kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
     if "c" in kinds:
         raise InputError("Complex data not supported: every count must be a real number of at least 0.")
-    if kinds & {"U", "S", "T"} or ("O" in kinds and not sp.issparse(X) and _has_text(X)):
+    objects = np.asarray(X, dtype=object).ravel() if "O" in kinds and not sp.issparse(X) else ()
+    if kinds & {"U", "S", "T"} or any(isinstance(value, str | bytes) for value in objects):
         raise InputError("X contains text instead of numbers: count the words first, for example with CountVectorizer.")
-
-
-def _has_text(X: Any) -> bool:
-    return any(isinstance(value, str | bytes) for value in np.asarray(X, dtype=object).ravel())

@@ -103,7 +103,8 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
     }
     for name, space in (("model", scoring.model), ("average", scoring.average)):
         if space is not None:
-            space_arrays = dict(zip(_SPACE_ARRAYS, _space_arrays(space), strict=True))
+            values = (space.topic_word, space.documents, space.topic_weights, space.background_word)
+            space_arrays = dict(zip(_SPACE_ARRAYS, values, strict=True))
             arrays |= {f"{name}.{part}": array for part, array in space_arrays.items()}
             numbers = (space.sizes, space.temperatures, space.background_shares)
             arrays[f"{name}.typical"] = space.typical
@@ -267,7 +268,3 @@ def _compact(values: Array) -> Array:
     with np.errstate(over="ignore"):
         exact = all(np.array_equal(part.astype(np.float32), part) for part in row_blocks(values))
     return values.astype(np.float32, copy=False) if exact else values
-
-
-def _space_arrays(space: TopicSpace) -> tuple[Any, ...]:
-    return space.topic_word, space.documents, space.topic_weights, space.background_word

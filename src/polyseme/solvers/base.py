@@ -368,16 +368,16 @@ def _check(solver: Solver, problem: FitProblem, *, checkpoint: bool, stopped: bo
     chosen = solver.choose(problem)
     refusal = _refusal(chosen, problem, checkpoint, stopped)
     if refusal is not None:
-        others = (name for name, other in SOLVERS.items() if _accepts(other(), problem, checkpoint, stopped))
+        others = (
+            name
+            for name, other in SOLVERS.items()
+            if _refusal(other().choose(problem), problem, checkpoint, stopped) is None
+        )
         raise UnsupportedError(f"{refusal}: {', '.join(others)}.")
     chosen.check()
     if chosen._inner is not None:
         _check(chosen._inner, problem, checkpoint=False, stopped=True)
     return chosen
-
-
-def _accepts(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: bool) -> bool:
-    return _refusal(solver.choose(problem), problem, checkpoint, stopped) is None
 
 
 def _refusal(solver: Solver, problem: FitProblem, checkpoint: bool, stopped: bool) -> str | None:

@@ -211,7 +211,8 @@ class Variational(VariationalSolver):
             raise InputError("Variational: doc_steps, doc_tol and refresh must not be negative.")
 
     def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        return plsa_factors(corpus, n_topics, rng)
+        *_, run = plsa_path(corpus, n_topics, rng)
+        return run.theta, run.phi
 
     def begin(
         self, corpus: Corpus, priors: Priors, expected: Callable[[], Any], phi: Array, rng: np.random.Generator
@@ -246,12 +247,6 @@ def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> 
             break
         run.advance()
         yield run
-
-
-def plsa_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return theta and phi (padded) at the end of `plsa_path`."""
-    *_, run = plsa_path(corpus, n_topics, rng)
-    return run.theta, run.phi
 
 
 def uniform_expected(n_topics: int, shard: Shard) -> Array:
