@@ -84,13 +84,12 @@ def compare_duplicates(texts: list[str]) -> None:
 def show_run(name: str, source: Any, n_topics: int) -> None:
     run = polyseme.fit(source, n_topics, random_state=0, levels="none")
     started = time.process_time()
-    junk_topics(run)
+    junk_topics(run.view)
     seconds = time.process_time() - started
-    shares = token_shares(run, run.token_sample)
+    shares = token_shares(run.view, run.view.corpus.token_sample)
     documents = effective_documents(run.doc_topic, run.model.documents_.doc_weights)
-    print(
-        f"{name}, {n_topics} topics: {run.info.duplicates.found} of {run.n_documents:,} documents are near-duplicates"
-    )
+    found, n_documents = run.info.duplicates.found, run.info.documents
+    print(f"{name}, {n_topics} topics: {found} of {n_documents:,} documents are near-duplicates")
     words = run.topic_words(8)
     for topic in range(n_topics):
         mark = f"  <- {run.junk[topic].kind}" if topic in run.junk else ""

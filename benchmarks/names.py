@@ -61,7 +61,7 @@ def report(name: str, names: Sequence[str], missing: Sequence[str] | None) -> No
 def fit_texts(name: str, texts: list[str]) -> None:
     run = polyseme.fit(texts, TOPICS, levels="none")
     names = run.topic_titles
-    print_names(name, run.fitted.topic_weights.tolist(), names, run.topic_words(6))
+    print_names(name, run.model.fitted_.topic_weights.tolist(), names, run.topic_words(6))
     report(name, names, not_in_texts(names, texts))
 
 

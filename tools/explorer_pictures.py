@@ -22,7 +22,8 @@ DOCUMENT = "scipy.optimize._linprog.linprog"
 def main(run_folder: str) -> None:
     run = open_run(run_folder)
     text = "full" if run.texts else "excerpt"
-    document = run.names.index(DOCUMENT) if DOCUMENT in run.names else 0
+    names = list(run.view.corpus.names)
+    document = names.index(DOCUMENT) if DOCUMENT in names else 0
     shots = {
         "explorer_topics": ("#/topics", "light", 1200),
         "explorer_topic": ("#/topic/3", "light", 1200),

@@ -23,6 +23,7 @@ from polyseme.metrics.words import (
     words_of_model,
 )
 from polyseme.runs.run import Run
+from polyseme.runs.view import TopicView
 from polyseme.simplex import SimplexDecomposition, lower
 
 if TYPE_CHECKING:
@@ -411,8 +412,9 @@ def _pyplot() -> Any:
 
 def _named_model(model: Any) -> tuple[Any, list[str] | None, WordAmounts]:
     """Return the model of a run, the names of its topics and the amounts of their words; a model has no names."""
-    if isinstance(model, Run):
-        return model.model, model.topic_titles, model.word_amounts
+    if isinstance(model, Run | TopicView):
+        view = model.view if isinstance(model, Run) else model
+        return view.model, view.topic_titles, view.word_amounts
     return model, None, word_amounts(model)
 
 

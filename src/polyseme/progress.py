@@ -76,6 +76,15 @@ class TerminalReporter:
             self._console.print(visible(self._translate(text)), soft_wrap=True)
 
 
+def reporter(verbose: int) -> Reporter:
+    """Return the reporter of a call with this verbosity."""
+    if not verbose:
+        return SilentReporter()
+    from rich.console import Console
+
+    return TerminalReporter(Console(stderr=True, markup=False, emoji=False, highlight=False))
+
+
 def pluralize(number: int, noun: str) -> str:
     """Return for example "1 document" or "2,000 documents"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -185,7 +185,7 @@ def everything(folder: Path) -> list[Any]:
     """Return the content of all files of a run, except those for people and the index."""
     found = open_run(folder)
     model, counts = found.model, found.counts
-    shards = found.shards
+    shards = found.store.shards
     with shards.session(np.dtype(np.float32), 1) as corpus:
         totals = corpus.word_totals.tolist()
     arrays = (model.components_, model.documents_.doc_topic, model.documents_.doc_weights, counts.toarray())

@@ -22,9 +22,11 @@ from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.datasets import TextCorpus, docstrings
 from polyseme.io.files import FileManifest
-from polyseme.runs import Run
+from polyseme.runs.corpus import RunCorpus
+from polyseme.runs.documents import Labels
 from polyseme.runs.info import ModelInfo, RunInfo
 from polyseme.runs.store import RunStore
+from polyseme.runs.view import TopicView
 
 SMALL_CORPUS = TextCorpus(
     texts=["apples pears plums fruit"] * 12 + ["iron copper zinc metal"] * 18,
@@ -186,12 +188,13 @@ def test_topic_rows_summarize_the_model() -> None:
     doc_weights = np.array([0.125, 0.375, 0.5])  # P(d|z): 0.5, 0.3, 0.2 and 0, 0.4, 0.6
     documents = TrainingDocuments(doc_weights, np.array([[1.0, 0.0], [0.2, 0.8], [0.1, 0.9]]), np.zeros(3))
     info = RunInfo(ModelInfo("PLSA", "plsa", 2), 3, 3, automatic_names=("bee, cow, ant", "ant, cow, bee"))
-    run = Run(RunStore(Path(), info, FileManifest(Path())))
-    run.store.vocabulary = ["ant", "bee", "cow"]
-    run.model = SimpleNamespace(fitted_=fitted, documents_=documents)
-    run.counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
-    run.names, run.labels = ["one", "two", "three"], ["x", "y", "y"]
-    rows = console.topic_rows(run, n_words=2, n_documents=2)
+    corpus = RunCorpus(RunStore(Path(), info, FileManifest(Path())))
+    corpus.store.vocabulary = ["ant", "bee", "cow"]
+    corpus.store.model = SimpleNamespace(fitted_=fitted, documents_=documents)
+    corpus.counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
+    corpus.groups, corpus.names = np.arange(3), ["one", "two", "three"]
+    corpus.label_numbers = Labels(["x", "y"], np.array([0, 1, 1]))
+    rows = console.topic_rows(TopicView(corpus), n_words=2, n_documents=2)
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]
     assert [row.fit for row in rows] == pytest.approx([0.4 * 0.8 + 0.6 * 0.9, 0.5 + 0.3 * 0.2 + 0.2 * 0.1])

@@ -13,7 +13,7 @@ from polyseme.cli.app import app
 from polyseme.cli.commands.evaluate import STEPS
 from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, shown_words, topic_diversity
 from polyseme.runs import open_run
-from polyseme.runs.run import main_labels
+from polyseme.runs.reading import main_labels
 
 FRUIT = ["apples", "pears", "plums", "cherries", "grapes", "orchard"]
 METAL = ["iron", "copper", "zinc", "tin", "silver", "mine"]
@@ -76,7 +76,7 @@ def test_the_measures_are_those_of_the_python_functions(folder: Path) -> None:
     fit = fit_report(model.doc_topic_, model.doc_weights_)
     assert [topic["fit"] for topic in found["topics"]] == pytest.approx(list(fit.fit), rel=1e-5)
     assert found["fit"]["n_fitting"] == 2
-    wanted = label_agreement(model.doc_topic_, opened.labels)
+    wanted = label_agreement(model.doc_topic_, opened.view.corpus.labels)
     assert found["agreement"]["nmi"] == pytest.approx(wanted.nmi) == pytest.approx(1)
     assert found["agreement"]["n_labels"] == 2
     assert [topic["weight"] for topic in found["topics"]] == pytest.approx(list(model.topic_weights_), rel=1e-4)

@@ -17,7 +17,6 @@ from polyseme.data.disk import LocalShards
 from polyseme.runs import documents as storing
 from polyseme.runs import fit as fitting
 from polyseme.runs import open_run
-from polyseme.runs import run as sharded
 from polyseme.runs.store import SHARDS_FOLDER
 from polyseme.scale import open_shards
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
@@ -49,8 +48,8 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     assert {path.name for path in (found.path / "shards").iterdir()} == {
         path.name for path in (plain.path / "shards").iterdir()
     }
-    assert len(found.shards.manifest.shards) > 3
-    assert found.info.shards == len(found.shards.manifest.shards)
+    assert len(found.store.shards.manifest.shards) > 3
+    assert found.info.shards == len(found.store.shards.manifest.shards)
     assert found.vocabulary == plain.vocabulary
     assert (found.counts != plain.counts).nnz == 0
     assert found.texts == plain.texts
@@ -68,7 +67,7 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
 
 def test_a_small_corpus_is_loaded_and_has_the_topics_of_a_fit_in_memory(place: Path) -> None:
     found = fitted(place)
-    assert len(found.shards.manifest.shards) > 3
+    assert len(found.store.shards.manifest.shards) > 3
     assert found.model.solver_ == "scd"
     result = run("fit", "lines.txt", *MODEL, "-o", "plain", cwd=place)
     assert result.exit_code == 0, result.output
@@ -83,7 +82,7 @@ def test_a_small_corpus_is_loaded_and_has_the_topics_of_a_fit_in_memory(place: P
 def test_topics_are_those_of_the_same_solver_in_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_loading_small(monkeypatch)
     found = fitted(place)
-    assert len(found.shards.manifest.shards) > 3
+    assert len(found.store.shards.manifest.shards) > 3
     assert found.model.solver_ == "accelerated-em"
     in_memory = PLSA(3, solver="accelerated-em", random_state=0, max_iter=12)
     with pytest.warns(match="max_iter"):
@@ -102,7 +101,7 @@ def test_the_number_of_topics_is_chosen_with_a_sample(place: Path, monkeypatch: 
     result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
     assert result.exit_code == 0, result.output
     found = open_run(place / "run")
-    note = f"Chosen with 60 of {found.n_documents} documents, drawn at random."
+    note = f"Chosen with 60 of {found.info.documents} documents, drawn at random."
     assert note in " ".join(result.stderr.split())
     assert found.info.selection.n_documents == 60
     assert found.info.selection.reason.endswith(note)
@@ -129,7 +128,7 @@ def test_a_folder_that_spark_wrote(tmp_path: Path) -> None:
     result = run("fit", "texts", "--text", "body", "--shards", "-k", "2", "-q", "--no-page", cwd=tmp_path)
     assert result.exit_code == 0, result.output
     found = open_run(tmp_path / "texts-run")
-    assert found.column("id") == [f"{part}-{row}" for part in range(2) for row in range(30)]
+    assert found.view.corpus.column("id") == [f"{part}-{row}" for part in range(2) for row in range(30)]
     assert found.texts == TEXTS * 2
 
 
@@ -137,26 +136,26 @@ def test_a_small_run_of_shards_can_be_edited_and_searched(place: Path) -> None:
     fitted(place)
     assert run("search", "run", "waax", cwd=place).exit_code == 0
     assert run("edit", "run", "--rename", "1=One", cwd=place).exit_code == 0
-    assert open_run(place / "run").topic_names == {1: "One"}
+    assert open_run(place / "run").info.topic_names == {1: "One"}
 
 
 @pytest.mark.parametrize("refit", [(), ("--refit",)])
 @pytest.mark.parametrize("texts", [(), ("--no-texts",)])
 def test_an_update_appends_shards(refit: Any, texts: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = fitted(place, *texts)
-    parts, topics, old = len(before.shards.manifest.shards), before.model.components_, before.counts
+    parts, topics, old = len(before.store.shards.manifest.shards), before.model.components_, before.counts
     lines = (place / "lines.txt").read_text(encoding="utf-8").split("\n")
     (place / "new.txt").write_text("\n".join(lines[:100]), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 10)  # no step may load all documents
+        patch.setattr("polyseme.runs.corpus.MAX_NUMBERS_IN_MEMORY", 10)  # no step may load all documents
         result = run("update", "run", "new.txt", *refit, cwd=place)
     assert result.exit_code == 0, result.output
     assert "100 documents added; 0 already in the run." in result.stdout
     found = open_run(place / "run")
-    assert len(found.shards.manifest.shards) > parts
+    assert len(found.store.shards.manifest.shards) > parts
     assert (found.counts != sp.vstack([old, old[:100]])).nnz == 0
     assert found.texts == (None if texts else [*lines, *lines[:100]])
-    assert found.column("id") == [*map(str, range(1, 301)), *map(str, range(1, 101))]
+    assert found.view.corpus.column("id") == [*map(str, range(1, 301)), *map(str, range(1, 101))]
     assert found.info.documents == len(found.documents) == 400
     assert [entry.documents for entry in found.info.updates] == [100]
     assert np.allclose(found.model.components_, topics, rtol=1e-5, atol=0) == (not refit)
@@ -210,8 +209,8 @@ def test_ctrl_c_writes_what_is_fitted_so_far(place: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def large(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fitted(place)
-    monkeypatch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 10)
-    monkeypatch.setattr(sharded, "SAMPLE_SIZE", 40)
+    monkeypatch.setattr("polyseme.runs.corpus.MAX_NUMBERS_IN_MEMORY", 10)
+    monkeypatch.setattr("polyseme.runs.view.SAMPLE_SIZE", 40)
     return place
 
 
@@ -233,17 +232,17 @@ def test_commands_that_work_for_a_large_run(large: Path) -> None:
 
 def test_a_sample_is_some_of_the_documents(large: Path) -> None:
     whole = open_run(large / "run")
-    sample = whole.in_memory()
-    rows = sample.rows
+    sample = whole.view.in_memory()
+    rows = sample.corpus.rows
     assert len(rows) == 40
     assert (np.diff(rows) > 0).all()
     texts = (large / "lines.txt").read_text(encoding="utf-8").split("\n")
-    assert sample.texts == [texts[row] for row in rows]
-    assert list(sample.names) == [whole.names[row] for row in rows] == [str(row + 1) for row in rows]
+    assert sample.corpus.texts == [texts[row] for row in rows]
+    assert list(sample.corpus.names) == [whole.view.corpus.names[row] for row in rows] == [str(row + 1) for row in rows]
     np.testing.assert_array_equal(sample.model.doc_topic_, whole.model.doc_topic_[rows])
-    assert (sample.counts != whole.vectorizer.transform(sample.texts)).nnz == 0
+    assert (sample.corpus.counts != whole.vectorizer.transform(sample.corpus.texts)).nnz == 0
     with pytest.raises(IndexError):
-        whole.names[300]
+        whole.view.corpus.names[300]
 
 
 def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
@@ -251,14 +250,14 @@ def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
     assert run("edit", "run", "--delete", "1", "--ban", word, "--rename", "2=Last", cwd=large).exit_code == 0
     edited = open_run(large / "run")
     assert edited.model.doc_topic_.shape == (300, 2)
-    assert edited.topic_names == {1: "Last"}
+    assert edited.info.topic_names == {1: "Last"}
     assert edited.info.hidden_words == (word,)
-    assert any(part[:, [0]].nnz for part in edited.shards)
+    assert any(part[:, [0]].nnz for part in edited.store.shards)
     assert run("edit", "run", "--ban", word, "--refit", cwd=large).exit_code == 0
     edited = open_run(large / "run")
     assert (edited.info.hidden_words, edited.info.banned_words) == ((), (word,))
-    assert all(part[:, [0]].nnz == 0 for part in edited.shards)
-    assert edited.info.tokens == sum(int(part.sum()) for part in edited.shards)
+    assert all(part[:, [0]].nnz == 0 for part in edited.store.shards)
+    assert edited.info.tokens == sum(int(part.sum()) for part in edited.store.shards)
 
 
 def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +269,7 @@ def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: py
     assert run("search", "run", "waax", "--method", "plsi-u", cwd=large).exit_code == 0
     assert sorted(path.name for path in large.iterdir() if path.name.startswith(".")) == []
     (large / "run" / "search.safetensors").unlink()
-    monkeypatch.setattr(sharded, "MAX_NUMBERS_IN_MEMORY", 1 << 27)
+    monkeypatch.setattr("polyseme.runs.corpus.MAX_NUMBERS_IN_MEMORY", 1 << 27)
     assert run("search", "run", "waax wabx", "--json", cwd=large).stdout == found.stdout
     assert (large / "run" / "search.safetensors").read_bytes() == content
 
@@ -288,7 +287,7 @@ def test_a_damaged_file_is_named(place: Path) -> None:
         with pytest.raises(ModelFileError, match=path.name):
             _ = (opened.model, opened.documents)
         path.write_bytes(content)
-    shard = found.path / SHARDS_FOLDER / found.shards.manifest.shards[1].name
+    shard = found.path / SHARDS_FOLDER / found.store.shards.manifest.shards[1].name
     content = shard.read_bytes()
     shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     result = run("topics", "run", cwd=place)

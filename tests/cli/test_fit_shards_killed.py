@@ -87,7 +87,7 @@ def test_a_fit_killed_in_any_step_resumes_to_the_same_bits(phase: str, place: Pa
     fitted(place, "--no-page", "--resume")
     same_files(place / "run", place / "wanted")
     assert sorted(path.name for path in place.iterdir() if path.name != "lines.txt") == ["run", "wanted"]
-    n_shards = len(open_run(place / "run").shards.manifest.shards)
+    n_shards = len(open_run(place / "run").store.shards.manifest.shards)
     assert len(written) == n_shards - done
     # The tenth step, of iteration 9, is killed. A resumed fit repeats the step at the point of the last iteration.
     # The level of six topics has one iteration over all shards.

@@ -16,7 +16,7 @@ from cli_runner import FRUIT, METAL, run, tree_texts, write_folder
 from polyseme import PLSA, InputError
 from polyseme.runs import open_run
 from polyseme.runs.info import Edit
-from polyseme.runs.run import EMPTY_TEXT, NO_KNOWN_WORD
+from polyseme.runs.view import EMPTY_TEXT, NO_KNOWN_WORD
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_names_are_stored_and_shown(place: Path) -> None:
     assert run("edit", "run", "--rename", "1=Space flight", "-q", cwd=place).exit_code == 0
     assert run("edit", "run", "--rename", "0= =SUM(A1)", "-q", cwd=place).exit_code == 0
     opened = open_run(place / "run")
-    assert opened.topic_names == {1: "Space flight", 0: "=SUM(A1)"}
+    assert opened.info.topic_names == {1: "Space flight", 0: "=SUM(A1)"}
     assert [entry.rename for entry in opened.info.edits] == [{1: "Space flight"}, {0: "=SUM(A1)"}]
     assert "Space flight" in run("topics", "run", cwd=place).stdout
     rows = {row["topic"]: row for row in json.loads(run("topics", "run", "--json", cwd=place).stdout)}
@@ -156,7 +156,7 @@ def test_names_are_stored_and_shown(place: Path) -> None:
         names = {row["name"] for row in csv.DictReader(file)}
     assert names == {"Space flight", "'=SUM(A1)", opened.topic_titles[2]}
     assert run("edit", "run", "--rename", "1=", "-q", cwd=place).exit_code == 0
-    assert open_run(place / "run").topic_names == {0: "=SUM(A1)"}
+    assert open_run(place / "run").info.topic_names == {0: "=SUM(A1)"}
 
 
 def test_topics_are_merged_and_removed_and_words_are_removed(place: Path) -> None:
@@ -166,7 +166,7 @@ def test_topics_are_merged_and_removed_and_words_are_removed(place: Path) -> Non
     assert result.exit_code == 0, result.output
     after = open_run(place / "run")
     assert after.model.components_.shape[0] == after.model.n_components == 2
-    assert after.topic_names == {1: "Last"}
+    assert after.info.topic_names == {1: "Last"}
     assert (after.model.components_[:, banned] == 0).all()
     assert after.counts[:, [banned]].nnz == 0
     topics = json.loads(run("topics", "run", "--json", cwd=place).stdout)
@@ -184,7 +184,7 @@ def test_the_answer_to_a_prompt_names_topics(place: Path) -> None:
     assert prompt.count("Document: ") == 3
     (place / "answer.txt").write_text("Sure:\n1: Ores\n2: =Fruit\n", encoding="utf-8")
     assert run("edit", "run", "--names", "answer.txt", "--rename", "2=Garden", "-q", cwd=place).exit_code == 0
-    assert open_run(place / "run").topic_names == {1: "Ores", 2: "Garden"}
+    assert open_run(place / "run").info.topic_names == {1: "Ores", 2: "Garden"}
     (place / "answer.txt").write_text("7: Ores", encoding="utf-8")
     for arguments, sentence in (
         (("--names", "answer.txt"), "There is no topic 7: the run has topics 0 to 2."),
@@ -193,7 +193,7 @@ def test_the_answer_to_a_prompt_names_topics(place: Path) -> None:
         result = run("edit", "run", *arguments, cwd=place)
         assert result.exit_code == 1
         assert sentence in " ".join(result.stderr.split()), result.stderr
-    assert open_run(place / "run").topic_names == {1: "Ores", 2: "Garden"}
+    assert open_run(place / "run").info.topic_names == {1: "Ores", 2: "Garden"}
 
 
 def test_a_merged_topic_has_the_first_name_of_its_parts() -> None:

@@ -34,8 +34,8 @@ def main(folder: Path) -> None:
         "components": run.model.components_.tolist(),
         "doc_topic": run.doc_topic.tolist(),
         "transformed": run.transform(TEXTS)[:, -2:].to_numpy().tolist(),
-        "document_prior": run.fitted.document_prior.tolist(),
-        "topic_names": {str(topic): name for topic, name in run.topic_names.items()},
+        "document_prior": run.view.fitted.document_prior.tolist(),
+        "topic_names": {str(topic): name for topic, name in run.info.topic_names.items()},
     }
     (folder / "run_v3_expected.json").write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
 

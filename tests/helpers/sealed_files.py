@@ -15,8 +15,7 @@ from safetensors.numpy import save as to_safetensors
 from polyseme.data.disk import MANIFEST
 from polyseme.io.arrays import digest_of
 from polyseme.io.files import is_regular
-from polyseme.runs.run import MODEL_FILE
-from polyseme.runs.store import RUN_FILE, SHARDS_FOLDER, STAGES_FILE
+from polyseme.runs.store import MODEL_FILE, RUN_FILE, SHARDS_FOLDER, STAGES_FILE
 from polyseme.solvers.checkpoints import CHECKPOINT_FILE
 
 MODEL_KEY, DIGEST_KEY = "polyseme", "digest"

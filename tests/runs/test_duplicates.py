@@ -49,24 +49,24 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> polyseme.Run:
 
 
 def test_documents_name_the_first_of_their_group(run: polyseme.Run) -> None:
-    assert run.groups.tolist() == GROUPS
+    assert run.view.corpus.groups.tolist() == GROUPS
     assert run.info.duplicates == Duplicates("keep", 4, 30)
     frame = run.documents
     copies = frame.filter(pl.col("duplicate_row").is_not_null())
     assert copies["duplicate_row"].to_list() == [0, 1, 0, 2]
     assert copies["duplicate_of"].to_list() == [frame["id"][row] for row in (0, 1, 0, 2)]
-    assert run.n_documents == 30
-    assert polyseme.open_run(run.path).groups.tolist() == GROUPS
+    assert run.info.documents == 30
+    assert polyseme.open_run(run.path).view.corpus.groups.tolist() == GROUPS
 
 
 def test_shards_find_the_same(run: polyseme.Run) -> None:
-    assert polyseme.fit(corpus(), 3, shards=True, **SETTINGS).groups.tolist() == GROUPS
+    assert polyseme.fit(corpus(), 3, shards=True, **SETTINGS).view.corpus.groups.tolist() == GROUPS
 
 
 def test_lists_show_one_of_a_group(run: polyseme.Run) -> None:
-    for rows in run.topic_documents(30).documents:
-        assert len(set(run.groups[rows])) == len(rows)
-    assert sum(map(len, run.topic_documents(30).documents)) > 20
+    for rows in run.view.topic_documents(30).documents:
+        assert len(set(run.view.corpus.groups[rows])) == len(rows)
+    assert sum(map(len, run.view.topic_documents(30).documents)) > 20
     hits = run.search("captain salt ships", 10)
     assert len({GROUPS[hit.row] for hit in hits}) == len(hits) == 10
     copies = {hit.row: hit.n_duplicates for hit in hits if hit.n_duplicates}
@@ -85,22 +85,22 @@ def test_hits_are_as_many_as_asked_for_although_most_are_copies() -> None:
     texts = [f"red wine {'and cheese ' * (number % 5)}" for number in range(40)] + ["bread and wine", "wine of spain"]
     run = polyseme.fit(texts, 2, **SETTINGS)
     assert len(run.search("wine", 3)) == 3
-    assert len(run.search("wine", 100)) == len(set(run.groups.tolist()))
+    assert len(run.search("wine", 100)) == len(set(run.view.corpus.groups.tolist()))
 
 
 def test_like_finds_the_copies_once(run: polyseme.Run) -> None:
-    hits = run.search(run.ids[0], 5, like=True)
+    hits = run.search(run.view.corpus.ids[0], 5, like=True)
     assert hits[0].row in (3, 15)
     assert [GROUPS[hit.row] for hit in hits].count(0) == 1
 
 
 def test_a_sample_has_groups_of_its_own_rows(run: polyseme.Run) -> None:
     sample = run.sample(12, seed=3)
-    kept = np.array(GROUPS)[sample.rows]
-    assert [kept[row] for row in sample.groups] == kept.tolist()
-    assert all(group <= row for row, group in enumerate(sample.groups))
-    assert sample.title.endswith(f"(12 of {run.n_documents} documents)")
-    assert f"({run.n_documents} of" in run.sample(10_000).title
+    kept = np.array(GROUPS)[sample.corpus.rows]
+    assert [kept[row] for row in sample.corpus.groups] == kept.tolist()
+    assert all(group <= row for row, group in enumerate(sample.corpus.groups))
+    assert sample.title.endswith(f"(12 of {run.info.documents} documents)")
+    assert f"({run.info.documents} of" in run.sample(10_000).title
 
 
 class TestDrop:
@@ -110,17 +110,17 @@ class TestDrop:
         kept = [text for text, (row, group) in zip(corpus(), enumerate(GROUPS), strict=True) if row == group]
         alone = polyseme.fit(kept, 3, shards=shards, **SETTINGS)
         assert dropped.texts == kept
-        assert dropped.n_documents == dropped.info.documents == 26
+        assert dropped.info.documents == dropped.info.documents == 26
         assert dropped.info.left_out == {"near-duplicates": 4}
         np.testing.assert_array_equal(dropped.model.components_, alone.model.components_)
-        assert dropped.groups.tolist() == list(range(26))
+        assert dropped.view.corpus.groups.tolist() == list(range(26))
 
     def test_update_drops_them_too(self) -> None:
         dropped = polyseme.fit(corpus(), 3, duplicates="drop", **SETTINGS)
         updated = dropped.update([corpus()[0] + " again", "a comet and a telescope of the astronomer"])
-        assert updated.n_documents == 27
+        assert updated.info.documents == 27
         assert updated.info.duplicates == Duplicates("drop", 5, 32)
-        assert updated.update([corpus()[1] + " again"]).n_documents == 27
+        assert updated.update([corpus()[1] + " again"]).info.documents == 27
 
     def test_command(self, tmp_path: Path) -> None:
         (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus()))
@@ -140,15 +140,15 @@ class TestUpdate:
     def test_new_documents_are_compared_with_old_ones(self, tmp_path: Path) -> None:
         found = polyseme.fit(corpus()[:20], 3, output=tmp_path / "run", **SETTINGS)
         updated = found.update(corpus()[20:])
-        assert updated.groups.tolist() == GROUPS
+        assert updated.view.corpus.groups.tolist() == GROUPS
         assert updated.info.duplicates == Duplicates("keep", 4, 30)
         assert updated.documents["duplicate_of"][29] == updated.documents["id"][2]
-        assert updated.edit(delete=[0]).groups.tolist() == GROUPS
+        assert updated.edit(delete=[0]).view.corpus.groups.tolist() == GROUPS
 
     def test_without_texts_only_new_documents_are_compared(self) -> None:
         found = polyseme.fit(corpus()[:20], 3, keep_texts=False, **SETTINGS)
         updated = found.update([corpus()[0] + " again", *corpus()[20:], corpus()[21]])
-        assert updated.groups.tolist() == [*GROUPS[:20], 20, *range(21, 31), 22]
+        assert updated.view.corpus.groups.tolist() == [*GROUPS[:20], 20, *range(21, 31), 22]
 
 
 class TestBadInput:
@@ -175,7 +175,7 @@ class TestBadInput:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             run = polyseme.fit([*SUBJECTS.values(), SUBJECTS["sea"]], random_state=0)
-        assert run.groups.tolist() == [0, 1, 2, 0]
+        assert run.view.corpus.groups.tolist() == [0, 1, 2, 0]
         assert run.topics()
 
     def test_other_values(self) -> None:

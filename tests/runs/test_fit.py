@@ -52,7 +52,7 @@ def test_every_kind_of_source_gives_the_same_topics(kind: str, fitted: polyseme.
         pl.DataFrame({"text": rows}).write_csv(tmp_path / f"{name}.csv")
     found = polyseme.fit(SOURCES[kind](tmp_path), 2, **SETTINGS)
     np.testing.assert_array_equal(found.model.components_, fitted.model.components_)
-    assert found.n_documents == 30
+    assert found.info.documents == 30
     assert found.texts == TEXTS
 
 
@@ -60,7 +60,7 @@ def test_a_pandas_frame(fitted: polyseme.Run) -> None:
     pandas = pytest.importorskip("pandas")
     found = polyseme.fit(pandas.DataFrame({"text": TEXTS, "label": ["a", "b"] * 15}), 2, **SETTINGS)
     np.testing.assert_array_equal(found.model.components_, fitted.model.components_)
-    assert found.labels[:3] == ["a", "b", "a"]
+    assert found.view.corpus.labels[:3] == ["a", "b", "a"]
 
 
 def test_the_call_gives_the_run_of_the_command(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_five_lines_from_texts_to_a_page(tmp_path: Path) -> None:
 
 def test_nothing_is_read_back_or_folded_in_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The page, the tables and the printed topics come from values in memory."""
-    for name in ("polyseme.runs.run.load", "polyseme.runs.write.load"):
+    for name in ("polyseme.estimators.base.load", "polyseme.runs.write.load"):
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("a file of the run was read"))
     calls = []
     fold_in = polyseme.core.fitted.FoldIn.__call__
@@ -145,7 +145,7 @@ def test_every_model_makes_a_run(model: str, tmp_path: Path) -> None:
     frame = again.transform([FRUIT, METAL])
     assert frame["topic"].to_list() == [again.doc_topic[1].argmax(), again.doc_topic[0].argmax()]
     updated = again.update([FRUIT, METAL, "nothing known"])
-    assert updated.n_documents == 33
+    assert updated.info.documents == 33
     np.testing.assert_allclose(updated.doc_topic[:30], found.doc_topic, atol=1e-5)
     np.testing.assert_array_equal(updated.model.components_, again.model.components_)
     assert updated.edit(rename={1: "Second"}).topics()[1].name == "Second"
@@ -213,7 +213,7 @@ def test_named_topics_come_first_in_their_order(tmp_path: Path) -> None:
     assert "copper" in found.topics()[0].words[:5]
     assert "cherries" in found.topics()[1].words[:5]
     again = polyseme.open_run(tmp_path / "run")
-    assert again.topic_names == {0: "Ore", 1: "Food"}
+    assert again.info.topic_names == {0: "Ore", 1: "Food"}
     assert again.info.model.seeds == {"Ore": ("iron", "zinc"), "Food": ("Plums",)}
 
 
@@ -226,7 +226,7 @@ def test_seeds_from_a_file(content: str, tmp_path: Path) -> None:
     result = run("fit", "lines.txt", "--seeds", "seeds", "-k", "3", "--max-df", "1", cwd=tmp_path)
     assert result.exit_code == 0, result.output
     assert "Ore: " in result.stdout
-    assert polyseme.open_run(tmp_path / "lines-run").topic_names == {0: "Ore", 1: "Food"}
+    assert polyseme.open_run(tmp_path / "lines-run").info.topic_names == {0: "Ore", 1: "Food"}
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def run(tmp_path_factory):
 
 def test_topics_have_the_names_of_labels_and_documents_are_classified(run):
     documents, truth = frame()
-    assert run.topic_names == {0: "=sport", 1: "food", 2: "music", 3: "shared"}
-    assert [row.name for row in sorted(run.topics(), key=lambda row: row.id)] == list(run.topic_names.values())
+    assert run.info.topic_names == {0: "=sport", 1: "food", 2: "music", 3: "shared"}
+    assert [row.name for row in sorted(run.topics(), key=lambda row: row.id)] == list(run.info.topic_names.values())
     table = run.transform(documents, text="body")
     assert table["predicted"].to_list() == truth
     assert table["probability"].min() > 1 / 3
-    assert run.labels[:24] == truth[:24]
+    assert run.view.corpus.labels[:24] == truth[:24]
     opened = polyseme.open_run(run.path)
     assert opened.transform(["guitar and piano", "soup and bread"])["predicted"].to_list() == ["music", "food"]
 
@@ -52,13 +52,13 @@ def test_other_calls_work_or_say_why_not(run, tmp_path):
     assert copy.evaluate() is not None
     assert copy.explore(tmp_path / "page.html").is_file()
     renamed = copy.edit(rename={1: "Essen"})
-    assert renamed.topic_names[1] == "Essen"
+    assert renamed.info.topic_names[1] == "Essen"
     with pytest.raises(UnsupportedError, match="rename them"):
         renamed.edit(merge=[[0, 1]])
     new = documents.head(5).with_columns(pl.lit("new").alias("id"))
     with pytest.raises(UnsupportedError, match="cannot start from given topics"):
         renamed.update(new, text="body", refit=True)
-    assert renamed.update(new.head(1), text="body").n_documents == 61
+    assert renamed.update(new.head(1), text="body").info.documents == 61
 
 
 def test_the_commands(tmp_path):
@@ -71,7 +71,7 @@ def test_the_commands(tmp_path):
         rows = list(csv.DictReader(file))
     assert [row["predicted"].lstrip("'") for row in rows] == truth
     assert not any(row["predicted"].startswith("=") for row in rows)
-    names = polyseme.open_run(tmp_path / "run").topic_names
+    names = polyseme.open_run(tmp_path / "run").info.topic_names
     assert names[4] == "free"
 
 

@@ -72,13 +72,14 @@ def test_a_level_answers_what_a_run_answers(fitted, tmp_path):
     assert [subject_of(fine.topics()[topic]) for topic in table["topic"]] == ["garden", "harbor"]
     assert fine.documents.columns[-4:] == ["topic_0", "topic_1", "topic_2", "topic_3"]
     assert fine.documents["topic"].to_list() == np.asarray(fine.doc_topic).argmax(axis=1).tolist()
-    assert fine.column("id") == fitted.column("id")
+    assert fine.corpus.column("id") == fitted.view.corpus.column("id")
     assert len(fine.evaluate().topic_weights) == 4
     page = fine.explore(tmp_path / "page.html")
     assert page.stat().st_size > 10_000
     sample = fine.sample(50)
     assert sample.doc_topic.shape == (50, 4)
-    assert sample.reading.n_documents == 50
+    assert sample.corpus.counts.shape[0] == 50
+    assert sample.level(2).corpus is sample.corpus  # read once for all levels
 
 
 def test_a_search_at_a_level_uses_its_topics(run):
@@ -87,7 +88,7 @@ def test_a_search_at_a_level_uses_its_topics(run):
     hits = fine.search("gardenb", topic=topic)
     main = fine.documents["topic"].to_list()
     assert len(hits)
-    assert {main[fine.ids.index(hit.id)] for hit in hits} == {topic}
+    assert {main[fine.corpus.ids.index(hit.id)] for hit in hits} == {topic}
     again = fine.search("gardenb", topic=topic)  # with the index that the first search stored
     assert [hit.id for hit in again] == [hit.id for hit in hits]
     with pytest.raises(InputError, match="topics 0 to 3"):
@@ -98,22 +99,23 @@ def test_a_search_at_a_level_uses_its_topics(run):
 
 
 def test_topics_of_finer_levels_are_renamed_only(run):
-    named = run.level(4).edit(rename={3: "=Fruit", 1: "Ships"})
-    assert named.topic_names == {3: "=Fruit", 1: "Ships"}
+    named = run.edit(rename={3: "=Fruit", 1: "Ships"}, level=4)
+    assert named.level(4).topic_names == {3: "=Fruit", 1: "Ships"}
     assert named.level(2).topic_names == {}
     table = (run.path / "topics_4.csv").read_text(encoding="utf-8")
     assert "'=Fruit" in table
     again = open_run(run.path).edit(rename={0: "Garden"})
-    assert again.level(4).edit(rename={1: ""}).topic_names == {3: "=Fruit"}
+    assert again.edit(rename={1: ""}, level=4).level(4).topic_names == {3: "=Fruit"}
     assert [entry.level for entry in open_run(run.path).info.edits] == [4, None, 4]
     np.testing.assert_array_equal(again.level(4).fitted.topic_word, run.level(4).fitted.topic_word)
     for change in ({"merge": [[0, 1]]}, {"rename": {0: "x"}, "delete": [1]}, {"rename": {0: "x"}, "refit": True}):
         with pytest.raises(InputError, match="level=: topics of a finer level can only be renamed"):
-            run.level(4).edit(**change)
+            run.edit(**change, level=4)
     with pytest.raises(InputError, match="There is no topic 4"):
-        run.level(4).edit(rename={4: "x"})
-    with pytest.raises(InputError, match=r"update changes all levels of a run: call it for run.level\(2\)"):
-        run.level(4).update(TEXTS)
+        run.edit(rename={4: "x"}, level=4)
+    with pytest.raises(InputError, match="level= must be one of the levels of the run, 2, 4, got 3"):
+        run.edit(rename={0: "x"}, level=3)
+    assert run.edit(rename={1: "Harbor"}, level=2).info.topic_names == {0: "Garden", 1: "Harbor"}
 
 
 def test_tables_have_the_reading_level_and_the_others_beside_it(fitted):
@@ -190,10 +192,10 @@ def test_edits_of_topics_make_the_levels_again_and_names_keep_them(run):
 
 
 def test_a_copy_has_the_levels(run, tmp_path):
-    copy = run.level(4).save(tmp_path / "copy")
-    assert copy.fitted.n_topics == 4
-    assert open_run(tmp_path / "copy").levels == [2, 4]
-    assert copy.level(2).doc_topic.shape == (240, 2)
+    copy = run.save(tmp_path / "copy")
+    assert copy.levels == open_run(tmp_path / "copy").levels == [2, 4]
+    assert copy.level(4).doc_topic.shape == (240, 4)
+    assert copy.level(2) is copy.view
 
 
 def test_a_damaged_level_is_found(run):

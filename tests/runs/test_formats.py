@@ -29,7 +29,7 @@ def test_a_run_of_version_3_opens(run: polyseme.Run, expected: dict) -> None:
     assert run.texts == expected["texts"]
     assert run.vocabulary == expected["vocabulary"]
     assert run.counts.toarray().tolist() == expected["counts"]
-    assert {str(topic): name for topic, name in run.topic_names.items()} == expected["topic_names"]
+    assert {str(topic): name for topic, name in run.info.topic_names.items()} == expected["topic_names"]
     np.testing.assert_array_equal(run.model.components_, np.float32(expected["components"]))
     np.testing.assert_array_equal(run.doc_topic, np.float32(expected["doc_topic"]))
     assert run.documents.height == len(expected["texts"])
@@ -37,8 +37,8 @@ def test_a_run_of_version_3_opens(run: polyseme.Run, expected: dict) -> None:
     assert again.columns[-2:] == ["0 First", f"1 {run.topic_titles[1]}"]
     # machines round differently
     np.testing.assert_allclose(again[:, -2:].to_numpy(), expected["transformed"], atol=0.02)
-    assert run.fitted.document_prior.tolist() == expected["document_prior"]
-    assert run.update(["a new text about gold"]).n_documents == 7
+    assert run.view.fitted.document_prior.tolist() == expected["document_prior"]
+    assert run.update(["a new text about gold"]).info.documents == 7
 
 
 def test_shards_of_version_2_open(expected: dict) -> None:

@@ -88,15 +88,15 @@ def test_new_names_without_texts_have_three_words(run: polyseme.Run) -> None:
 
 def test_a_name_avoids_the_words_of_the_topic_above_and_other_names(run: polyseme.Run) -> None:
     unnamed = ["", ""]
-    names = automatic_names(run, unnamed)
-    children = automatic_names(run, unnamed, parents=names)
+    names = automatic_names(run.view, unnamed)
+    children = automatic_names(run.view, unnamed, parents=names)
     for name, child in zip(names, children, strict=True):
         assert not {part.lower() for part in name.split(", ")} & {part.lower() for part in child.split(", ")}
     run.store.info = replace(run.info, topic_names={0: names[1].upper()})
-    again = automatic_names(run, unnamed)
+    again = automatic_names(run.view, unnamed)
     assert again[1] == names[1] + again[1].removeprefix(names[1])
     assert len(again[1].split(", ")) == 4  # a further word
-    assert automatic_names(run, ["kept", ""])[0] == "kept"
+    assert automatic_names(run.view, ["kept", ""])[0] == "kept"
 
 
 def test_equal_topics_get_different_names() -> None:
@@ -107,9 +107,9 @@ def test_equal_topics_get_different_names() -> None:
 
 
 def test_phrases_are_shared_by_the_posterior_of_their_words(run: polyseme.Run) -> None:
-    phrases, theta = run.phrases.phrases, np.asarray(run.doc_topic, dtype=np.float64)
-    found = topic_documents_of_phrases(phrases, run.fitted.topic_word, theta)
-    phi = np.asarray(run.fitted.topic_word, dtype=np.float64)
+    phrases, theta = run.view.corpus.phrases.phrases, np.asarray(run.doc_topic, dtype=np.float64)
+    found = topic_documents_of_phrases(phrases, run.view.fitted.topic_word, theta)
+    phi = np.asarray(run.view.fitted.topic_word, dtype=np.float64)
     for place in range(len(phrases.names)):
         joint = theta[phrases.documents[[place]].indices] * np.prod(phi[:, phrases.columns[[place]].indices], axis=1)
         np.testing.assert_allclose(found[place], (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0), rtol=1e-9)
@@ -117,21 +117,21 @@ def test_phrases_are_shared_by_the_posterior_of_their_words(run: polyseme.Run) -
 
 
 def test_names_of_large_runs_come_from_a_sample(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.runs.run.MAX_DOCUMENTS", 50)
+    monkeypatch.setattr("polyseme.runs.corpus.MAX_DOCUMENTS", 50)
     opened = polyseme.open_run(run.path)
-    assert len(opened.phrases.rows) == 50
-    assert opened.phrases.phrases.documents.shape[1] == 50
-    assert sorted(name.split(", ")[0] for name in automatic_names(opened)) == ["Prime Minister", "hard drive"]
+    assert len(opened.view.corpus.phrases.rows) == 50
+    assert opened.view.corpus.phrases.phrases.documents.shape[1] == 50
+    assert sorted(name.split(", ")[0] for name in automatic_names(opened.view)) == ["Prime Minister", "hard drive"]
     sample = opened.sample(60)
-    assert sample.phrases.phrases.documents.shape[1] == 50
+    assert sample.corpus.phrases.phrases.documents.shape[1] == 50
 
 
 def test_a_given_name_stays_with_its_topic_in_a_refit(run: polyseme.Run) -> None:
     named = run.edit(rename={0: "Zero", 1: "One"})
     words = {named.topic_titles[k]: set(named.topic_words(5)[k]) for k in range(2)}
     for again in (named.edit(refit=True), polyseme.open_run(run.path).update([text_of("politics", 5)], refit=True)):
-        assert sorted(again.topic_names.values()) == ["One", "Zero"]
-        for topic, name in again.topic_names.items():
+        assert sorted(again.info.topic_names.values()) == ["One", "Zero"]
+        for topic, name in again.info.topic_names.items():
             assert len(words[name] & set(again.topic_words(5)[topic])) >= 3
 
 
@@ -142,12 +142,12 @@ def test_a_name_is_moved_with_its_words_and_lost_without_them(run: polyseme.Run)
     from polyseme.runs.changes import names_after_refit
 
     after = copy(run.model)
-    after.fitted_ = replace(run.fitted, topic_word=run.fitted.topic_word[::-1])
+    after.fitted_ = replace(run.view.fitted, topic_word=run.view.fitted.topic_word[::-1])
     assert names_after_refit({0: "a", 1: "b"}, run.model, after)["topic_names"] == {1: "a", 0: "b"}
-    other = np.roll(run.fitted.topic_word, 1, axis=1)
-    other[0] = run.fitted.topic_word[0]
-    after.fitted_ = replace(run.fitted, topic_word=other)
-    if 0.5 * np.abs(other[1] - run.fitted.topic_word[1]).sum() > 0.5:
+    other = np.roll(run.view.fitted.topic_word, 1, axis=1)
+    other[0] = run.view.fitted.topic_word[0]
+    after.fitted_ = replace(run.view.fitted, topic_word=other)
+    if 0.5 * np.abs(other[1] - run.view.fitted.topic_word[1]).sum() > 0.5:
         assert names_after_refit({0: "a", 1: "b"}, run.model, after)["topic_names"] == {0: "a"}
 
 
@@ -159,11 +159,12 @@ def test_a_function_names_topics_and_each_name_is_stored(run: polyseme.Run) -> N
 
     def namer(words: list[str], documents: list[str], *, parent: str | None, siblings: list[str]) -> str:
         calls.append((words, documents, parent, siblings))
-        return f' "Subject {len(polyseme.open_run(run.path).topic_names)}"\n'  # reads the names that are already stored
+        stored = polyseme.open_run(run.path).info.topic_names
+        return f' "Subject {len(stored)}"\n'
 
     named = run.name_topics(namer)
-    order = np.argsort(-run.fitted.topic_weights, kind="stable").tolist()
-    assert named.topic_names == {topic: f"Subject {place}" for place, topic in enumerate(order)}
+    order = np.argsort(-run.view.fitted.topic_weights, kind="stable").tolist()
+    assert named.info.topic_names == {topic: f"Subject {place}" for place, topic in enumerate(order)}
     assert polyseme.open_run(run.path).topic_titles == named.topic_titles
     assert "Subject 1" in (run.path / "topics.csv").read_text(encoding="utf-8")
     words, documents, parent, siblings = calls[0]
@@ -173,10 +174,13 @@ def test_a_function_names_topics_and_each_name_is_stored(run: polyseme.Run) -> N
     assert parent is None
     assert siblings == [run.topic_titles[order[1]]]
     assert calls[1][3] == ["Subject 0"]
-    assert named.info.edits[-1].rename == named.topic_names
-    assert named.name_topics(lambda *_, **__: pytest.fail("the topics have names")).topic_names == named.topic_names
+    assert named.info.edits[-1].rename == named.info.topic_names
+    assert (
+        named.name_topics(lambda *_, **__: pytest.fail("the topics have names")).info.topic_names
+        == named.info.topic_names
+    )
     again = named.name_topics(lambda *_, siblings, **__: f"Again {len(siblings)}", overwrite=True)
-    assert set(again.topic_names.values()) == {"Again 1"}
+    assert set(again.info.topic_names.values()) == {"Again 1"}
 
 
 BAD_NAMES = {
@@ -219,10 +223,10 @@ def test_an_interrupt_keeps_the_names_so_far(run: polyseme.Run) -> None:
 
     with pytest.warns(UserWarning, match="Ctrl-C stopped it before 1 topic"):
         named = run.name_topics(namer)
-    assert list(named.topic_names.values()) == ["First"]
-    assert polyseme.open_run(run.path).topic_names == named.topic_names
+    assert list(named.info.topic_names.values()) == ["First"]
+    assert polyseme.open_run(run.path).info.topic_names == named.info.topic_names
     rest = named.name_topics(lambda *_, **__: "Second")
-    assert sorted(rest.topic_names.values()) == ["First", "Second"]
+    assert sorted(rest.info.topic_names.values()) == ["First", "Second"]
 
 
 HANGING_NAMER = """
@@ -237,7 +241,7 @@ def namer(words, documents, *, parent, siblings):
     print("waiting", flush=True)
     time.sleep(600)
 
-print(polyseme.open_run(sys.argv[1]).name_topics(namer).topic_names)
+print(polyseme.open_run(sys.argv[1]).name_topics(namer).info.topic_names)
 """
 
 
@@ -256,7 +260,7 @@ def test_ctrl_c_ends_a_namer_that_hangs_and_keeps_the_names_so_far(run: polyseme
     assert process.returncode == 0, errors
     assert "Ctrl-C stopped it before 1 topic" in errors
     assert "First" in output
-    assert list(polyseme.open_run(run.path).topic_names.values()) == ["First"]
+    assert list(polyseme.open_run(run.path).info.topic_names.values()) == ["First"]
 
 
 def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
@@ -287,7 +291,7 @@ def test_wrong_namers_are_refused_before_any_work(run: polyseme.Run, namer: obje
         run.name_topics(namer)  # type: ignore[arg-type]
     with pytest.raises(polyseme.InputError, match=sentence):
         polyseme.fit((pytest.fail("a text was read") for _ in "a"), 2, namer=namer)  # type: ignore[arg-type]
-    assert polyseme.open_run(run.path).topic_names == {}
+    assert polyseme.open_run(run.path).info.topic_names == {}
 
 
 def test_an_answer_to_the_prompt_is_read_back(run: polyseme.Run) -> None:

@@ -26,9 +26,9 @@ def test_a_notebook_shows_the_topics(run: polyseme.Run) -> None:
 
 def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
     edited = run.edit(rename={2: "Last"}, ban=["copper"], refit=True).edit(merge=[[0, 1]])
-    assert edited.topic_names == {1: "Last"}
+    assert edited.info.topic_names == {1: "Last"}
     updated = edited.update([f"{METAL} copper copper", FRUIT])
-    assert updated.topic_names == {1: "Last"}
+    assert updated.info.topic_names == {1: "Last"}
     assert updated.info.banned_words == ("copper",)
     assert [sorted(set(as_json(entry)) - {"when"}) for entry in updated.info.edits] == [
         ["ban", "refit", "rename"],
@@ -38,7 +38,7 @@ def test_edits_are_recorded_and_survive_an_update(run: polyseme.Run) -> None:
     assert updated.counts[:, [column]].nnz == 0
     assert (updated.model.components_[:, column] == 0).all()
     refitted = updated.update([f"{METAL} copper and more copper"], refit=True)
-    assert refitted.topic_names == {1: "Last"}
+    assert refitted.info.topic_names == {1: "Last"}
     assert (refitted.model.components_[:, column] == 0).all()
     assert "copper" not in {word for topic in refitted.topics() for word in topic.words}
 
@@ -75,8 +75,8 @@ def test_an_edit_or_update_during_another_one_is_refused(run: polyseme.Run, monk
     appended = changes.append_to_shards
     monkeypatch.setattr(changes, "append_to_shards", meanwhile)
     updated = run.update([f"{METAL} and more"])
-    assert updated.n_documents == 31
-    assert polyseme.open_run(run.path).topic_names == {}
+    assert updated.info.documents == 31
+    assert polyseme.open_run(run.path).info.topic_names == {}
 
 
 def test_the_object_before_an_edit_describes_the_run_before(run: polyseme.Run) -> None:

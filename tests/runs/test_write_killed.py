@@ -201,8 +201,15 @@ def state_of(run: Path) -> tuple[object, ...]:
     """Return the content of a complete run; raise if a file is missing or damaged."""
     opened = open_run(run)
     texts, rows = opened.texts, opened.documents.drop("topic", "share").hash_rows().to_list()
-    names = sorted(opened.topic_names.items())
-    return opened.n_documents, fingerprint(run), len(texts), tuple(rows), tuple(names), opened.info.page_text
+    names = sorted(opened.info.topic_names.items())
+    return (
+        opened.info.documents,
+        fingerprint(run),
+        len(texts),
+        tuple(rows),
+        tuple(names),
+        opened.info.page_text,
+    )
 
 
 @pytest.fixture

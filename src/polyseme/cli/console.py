@@ -23,7 +23,7 @@ from polyseme.progress import UNSAFE, TerminalReporter, escape_character, plural
 if TYPE_CHECKING:
     from polyseme.kernels import Array
     from polyseme.runs import Run
-    from polyseme.runs.run import FinerTopic
+    from polyseme.runs.view import FinerTopic, TopicView
 
 FAILED = 1
 """Exit code of an error in the input, a file or the machine. Exit code 2 means wrong arguments."""
@@ -144,17 +144,19 @@ class TopicRow:
         return {**asdict(self), "shares": dict(self.shares)}
 
 
-def levels_note(run: Run, folder: Path | str) -> str:
+def levels_note(run: TopicView, folder: Path | str) -> str:
     """Return a line that names the levels of a run and the command that shows another one; "" if there is only one."""
     levels = run.levels
     if len(levels) == 1:
         return ""
-    other = levels[1] if run.reading is None else levels[0]
+    other = levels[1] if run.finer is None else levels[0]
     listed = ", ".join(map(str, levels))
     return f"Levels of {listed} topics: polyseme topics {folder} --level {other}"
 
 
-def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: Array | None = None) -> list[TopicRow]:
+def topic_rows(
+    run: TopicView, *, n_words: int = 8, n_documents: int = 2, coherence: Array | None = None
+) -> list[TopicRow]:
     """Summarize every topic of a run, in order of decreasing weight; at a finer level in the order of their parents.
 
     The share of a label is the sum of P(d|z) over its documents; documents without a label have the label "".
@@ -164,7 +166,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
     from polyseme.runs.write import topics_in_order
 
     typical = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)
-    labels, rows, topics, parents = run.label_numbers, [], run.topics(n_words), run.parents
+    labels, rows, topics, parents = run.corpus.label_numbers, [], run.topics(n_words), run.parents
     children = run.finer_topics(n_words)
     for topic in (topics[number] for number in topics_in_order(run)):
         shares = typical.shares[topic.id]
@@ -176,7 +178,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
                 fit=topic.fit,
                 words=topic.words,
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
-                documents=[run.names[row] for row in typical.documents[topic.id][:n_documents]],
+                documents=[run.corpus.names[row] for row in typical.documents[topic.id][:n_documents]],
                 junk=run.junk[topic.id].reason if topic.id in run.junk else "",
                 coherence=None if coherence is None else float(coherence[topic.id]),
                 level=len(topics),
@@ -188,7 +190,7 @@ def topic_rows(run: Run, *, n_words: int = 8, n_documents: int = 2, coherence: A
     return rows
 
 
-def print_junk(run: Run, screen: Console, folder: str) -> None:
+def print_junk(run: TopicView, screen: Console, folder: str) -> None:
     """Print which topics may not describe a subject, and how to remove them."""
     from polyseme.runs.junk import WORDS_REMOVED, junk_notes
 

@@ -12,7 +12,7 @@ from polyseme.runs.store import check_is_run
 from polyseme.text.readers.inputs import places
 
 if TYPE_CHECKING:
-    from polyseme.runs import Run
+    from polyseme.runs.view import TopicView
 
 
 def _existing_run(folder: str) -> str:
@@ -121,12 +121,12 @@ MaxIter = Annotated[
 ]
 
 
-def open_level(run: str, level: int | None, *, trust_pattern: bool) -> Run:
-    """Open a run at a level; None is the reading level."""
+def open_level(run: str, level: int | None, *, trust_pattern: bool) -> TopicView:
+    """Open a run, and return the topics of a level; None is the reading level."""
     from polyseme.runs import open_run
 
     opened = open_run(run, trust_pattern=trust_pattern)
-    return opened if level is None else opened.level(level)
+    return opened.view if level is None else opened.level(level)
 
 
 def reading(

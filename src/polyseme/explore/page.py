@@ -40,6 +40,7 @@ from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmount
 from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
+from polyseme.runs.view import TopicView
 from polyseme.text.dates import DateOrder, days_of
 from polyseme.text.languages import Language, get_language, language_token_rules, scikit_learn_token_rules
 from polyseme.text.tokens import Characters, TokenRules
@@ -140,7 +141,7 @@ class NotebookPage:
 
 def _as_page_data(model: Any, text: str, arguments: dict[str, Any]) -> PageData:
     """Return the data of the page; the full texts of a run are read only if the page contains them."""
-    if isinstance(model, Run) and not arguments:
+    if isinstance(model, Run | TopicView) and not arguments:
         return run_page_data(model, texts=text == "full")
     return page_data(model, **arguments)
 

@@ -37,6 +37,7 @@ from polyseme.metrics.words import (
 )
 from polyseme.runs import Run
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
+from polyseme.runs.view import TopicView
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
@@ -275,8 +276,8 @@ def page_data(
     Parameters
     ----------
     model : estimator, Run or PageData
-        Fitted topic model of polyseme, or a run (`polyseme.runs.open_run`). PageData is returned unchanged. A run and
-        PageData contain all data, so the other arguments are for an estimator only.
+        Fitted topic model of polyseme, or a run (`polyseme.open_run`), one of its levels or a sample. PageData is
+        returned unchanged. A run and PageData contain all data, so the other arguments are for an estimator only.
     counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
         Counts that the model was fitted to, or counts of other documents with the same words.
     vocabulary : sequence of str or None, default=None
@@ -312,11 +313,11 @@ def page_data(
         "counts": counts, "vocabulary": vocabulary, "vectorizer": vectorizer, "ids": ids, "titles": titles,
         "labels": labels, "times": times, "texts": texts, "title": title, **fields,
     }  # fmt: skip
-    if isinstance(model, Run | PageData):
+    if isinstance(model, Run | TopicView | PageData):
         names = [name for name, value in given.items() if value is not None]
         if names:
             raise InputError(f"{', '.join(names)}: only for a fitted model; a Run or PageData already contains them.")
-        return run_page_data(model) if isinstance(model, Run) else model
+        return model if isinstance(model, PageData) else run_page_data(model)
     if counts is None:
         raise InputError("A page of a fitted model needs documents: give counts=, and vocabulary= or vectorizer=.")
     fitted = fitted_topics(model)
@@ -341,29 +342,30 @@ def page_data(
     )  # fmt: skip
 
 
-def run_page_data(run: Run, *, texts: bool = True) -> PageData:
+def run_page_data(run: Run | TopicView, *, texts: bool = True) -> PageData:
     """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run stores them."""
-    info, times = run.info, run.column("time")
+    view = run.view if isinstance(run, Run) else run
+    corpus, info, times = view.corpus, view.store.info, view.corpus.column("time")
     data = page_data(
-        run.model, run.counts, run.vocabulary, vectorizer=run.vectorizer, ids=run.ids,
-        titles=list(run.names), labels=run.column("label"), times=times if any(times) else None,
-        texts=run.texts if texts else None, typical=run.typical, groups=run.groups,
-        junk={topic: mark.reason for topic, mark in run.junk.items()},
-        title=run.title or "Topics",
+        view.model, corpus.counts, view.store.vocabulary, vectorizer=view.store.vectorizer, ids=corpus.ids,
+        titles=list(corpus.names), labels=corpus.column("label"), times=times if any(times) else None,
+        texts=corpus.texts if texts else None, typical=view.typical, groups=corpus.groups,
+        junk={topic: mark.reason for topic, mark in view.junk.items()},
+        title=view.title or "Topics",
     )  # fmt: skip
-    K, chosen = data.fitted.n_topics, info.selection if run.reading is None else None
+    K, chosen = data.fitted.n_topics, info.selection if view.finer is None else None
     rows = () if chosen is None else chosen.rows
     facts = {"seed": info.model.random_state, "language": info.language, "interrupted": info.interrupted or None}
     return replace(
         data,
-        excerpts=run.column("excerpt"),
-        topic_names=dict(enumerate(run.topic_titles)),
-        hidden=run.hidden_columns,
+        excerpts=corpus.column("excerpt"),
+        topic_names=dict(enumerate(view.topic_titles)),
+        hidden=view.hidden_columns,
         selection=[{"k": row.n_topics, "agreement": row.agreement, "error": row.agreement_error} for row in rows],
         selection_reason="" if chosen is None else chosen.reason,
         chosen_size=K,
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
-        finer=[[asdict(topic) for topic in topics] for topics in run.finer_topics(_NODE_WORDS)],
+        finer=[[asdict(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)],
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
     )
 

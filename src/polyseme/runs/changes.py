@@ -22,6 +22,7 @@ from polyseme.errors import InputError
 from polyseme.metrics import align
 from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
+from polyseme.runs.corpus import take_counts
 from polyseme.runs.documents import STORE
 from polyseme.runs.fit import fit_with_progress, write_levels
 from polyseme.runs.info import Duplicates, Edit, LevelInfo, Mark, RunInfo, Update
@@ -35,18 +36,19 @@ from polyseme.runs.names import (
     parent_titles,
     siblings_of,
 )
-from polyseme.runs.run import (
+from polyseme.runs.reading import columns_of, reader_notes, reading_progress, without_banned
+from polyseme.runs.run import Run, open_run
+from polyseme.runs.searching import INDEX_FILE, store_index
+from polyseme.runs.store import (
     LEVELS_FOLDER,
     MODEL_FILE,
-    Run,
-    columns_of,
-    open_run,
-    reader_notes,
-    reading_progress,
-    take_counts,
+    PAGE_FILE,
+    SHARDS_FOLDER,
+    VECTORIZER_FILE,
+    output_only_files,
+    run_lock,
 )
-from polyseme.runs.searching import INDEX_FILE, store_index
-from polyseme.runs.store import PAGE_FILE, SHARDS_FOLDER, VECTORIZER_FILE, output_only_files, run_lock
+from polyseme.runs.view import TopicView
 from polyseme.runs.write import (
     DOCUMENTS_SHOWN,
     RunDraft,
@@ -108,11 +110,11 @@ def update_run(
             else:
                 _fold_in_levels(run, draft, shards)
             draft.finish(info, page=page_of(run))
-            without_words, perplexity = _new_documents(model, shards, run.n_documents)
+            without_words, perplexity = _new_documents(model, shards, run.info.documents)
     except _NothingNew:
         return Updated(open_run(path) if like is None else like, documents.n_read, 0)
     if has_index:
-        store_index(draft.run, report)
+        store_index(draft.run.store, report)
     return Updated(draft.run, documents.n_read, documents.n_added, without_words, perplexity, interrupted)
 
 
@@ -138,7 +140,7 @@ def _new_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> dict[str, Any]
     """Make finer levels again below the changed topics of a draft, unless the run was fitted without levels."""
     if run.info.levels is None:
         return {}
-    corpus = take_counts(shards) if run.fits_in_memory else shards
+    corpus = take_counts(shards) if run.view.corpus.fits_in_memory(run.levels[0]) else shards
     draft.run.store.shards = shards
     return {"levels": write_levels(draft, corpus, run.info.model.random_state)}
 
@@ -168,7 +170,7 @@ class _NewDocuments:
 
     def of(self, run: Run, update: ProgressUpdate) -> Iterator[Document]:
         # Hashes, because the sources and ids of millions of documents take much more memory.
-        known = set(map(hash, zip(run.column("source"), run.column("id"), strict=True)))
+        known = set(map(hash, zip(*(run.view.corpus.column(name) for name in ("source", "id")), strict=True)))
         for document in reading_progress(self.reader, update):
             self.n_read += 1
             if hash((document.source, document.id)) not in known:
@@ -184,7 +186,7 @@ class _RunCounter:
         self.vocabulary_ = run.vectorizer.vocabulary_
 
     def transform(self, texts: Iterable[str]) -> Any:
-        return self._run.without_banned(self._run.vectorizer.transform(texts))
+        return without_banned(self._run.store, self._run.vectorizer.transform(texts))
 
     def get_feature_names_out(self) -> Sequence[str]:
         return self._run.vocabulary
@@ -246,8 +248,9 @@ def edit_run(
         raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
     edit = replace(edit, when=timestamp())
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
-        if edit.level is not None and run.level(edit.level).reading is not None:
-            _rename_finer(run.level(edit.level), draft, edit)
+        level = None if edit.level is None else run.level(edit.level)
+        if level is not None and level.finer is not None:
+            _rename_finer(run, level.finer, draft, edit)
             interrupted = False
         else:
             interrupted = _edit_topics(run, draft, replace(edit, level=None))
@@ -257,7 +260,7 @@ def edit_run(
 def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
     """Write a run again with edited topics of the reading level; return whether Ctrl-C stopped a refit."""
     refit = edits.refit
-    origin = edits.origin(run.fitted.n_topics)
+    origin = edits.origin(run.levels[0])
     hidden = _hidden_words(run, edits.ban)
     removed = columns_of(hidden, run.vocabulary) if refit else []
     changes_topics = bool(edits.merge or edits.delete or removed)
@@ -281,7 +284,7 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
     else:
         beside = (name for name in run.store.files.entries if name.endswith(".npy"))
         draft.link(run, SHARDS_FOLDER, LEVELS_FOLDER, MODEL_FILE, *beside)
-        draft.run.model = run.model
+        draft.run.store.model = run.model
         info = replace(run.info, **names, levels=_levels_after(run, hidden))
     info = replace(
         info,
@@ -300,21 +303,19 @@ def _kept_marks(run: Run, origin: list[list[int]]) -> dict[int, Mark]:
     return {topic: mark for topic, mark in marks if mark is not None}
 
 
-def _rename_finer(level: Run, draft: RunDraft, edit: Edit) -> None:
+def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> None:
     """Write a run again with new names for topics of a finer level."""
     if edit.refit or edit.merge or edit.delete or edit.ban:
         raise InputError(
             "level=: topics of a finer level can only be renamed; edit the topics of the reading level, and the finer "
             "levels are made again below them."
         )
-    run, n_topics = level.reading, level.fitted.n_topics
-    assert run is not None
     levels = dict(run.info.levels or {})
-    names = edit.names(edit.origin(n_topics), level.topic_names)
+    names = edit.names(edit.origin(n_topics), levels[n_topics].topic_names)
     levels[n_topics] = replace(levels[n_topics], topic_names=names)
     files = run.store.files
     draft.link(run, *({name.partition("/")[0] for name in files.entries} - set(output_only_files(files))))
-    draft.run.model, draft.run.store.vectorizer = run.model, run.vectorizer
+    draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
     info = replace(run.info, levels=levels, edits=(*run.info.edits, edit))
     draft.finish(info, page=page_of(run))
 
@@ -336,7 +337,7 @@ def _names_after(run: Run, edits: Edit, origin: list[list[int]], hidden: Sequenc
     kept = [run.info.automatic_names[group[0]] if len(group) == 1 else "" for group in origin]
     return {
         "model": replace(run.info.model, n_topics=len(origin)),
-        "topic_names": edits.names(origin, run.topic_names),
+        "topic_names": edits.names(origin, run.info.topic_names),
         "automatic_names": _names_without(run, kept, hidden),
     }
 
@@ -377,7 +378,7 @@ def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus
     if not columns:
         draft.link(run, SHARDS_FOLDER)
         return DiskCorpus(draft.folder / SHARDS_FOLDER)
-    parts = (without_words(part, np.asarray(columns)) for part in run.shards)
+    parts = (without_words(part, np.asarray(columns)) for part in run.store.shards)
     return write_shards(parts, draft.folder / SHARDS_FOLDER, vocabulary=run.vocabulary)
 
 
@@ -400,9 +401,9 @@ def name_run(
     problems: list[str] = []
     with run_lock(path) as target:
         run = open_run(target, trust_pattern=trust_pattern if like is None else like.store.trust_pattern)
-        named = run if level is None else run.level(level)
+        named = run.view if level is None else run.level(level)
         check_namer(namer, named.fitted.n_topics)
-        names = _StoredNames(run, named)
+        names = _StoredNames(named)
         if callable(namer):
             problems = _call_namer(namer, named, names, overwrite=overwrite, report=report)
         else:
@@ -414,11 +415,11 @@ def name_run(
         warnings.warn(
             f"The namer did not name all topics; the others keep their old names: {first}{more}.", stacklevel=3
         )
-    return changed if level is None else changed.level(level)
+    return changed
 
 
 def _call_namer(
-    namer: Callable[..., str], named: Run, names: _StoredNames, *, overwrite: bool, report: Reporter
+    namer: Callable[..., str], named: TopicView, names: _StoredNames, *, overwrite: bool, report: Reporter
 ) -> list[str]:
     """Name topics with a function, those with the largest weights first. Return descriptions of what went wrong."""
     problems: list[str] = []
@@ -449,18 +450,18 @@ def _call_namer(
 class _StoredNames:
     """Given names of a level of a run, which are stored in its run.json one by one; the caller holds `run_lock`."""
 
-    def __init__(self, run: Run, named: Run) -> None:
-        self._run, self._named, self._before = run, named, run.info.edits
-        self._entry = Edit(level=None if named is run else named.fitted.n_topics, when=timestamp())
+    def __init__(self, named: TopicView) -> None:
+        self._named, self._before = named, named.store.info.edits
+        self._entry = Edit(level=named.finer, when=timestamp())
 
     def store(self, names: Mapping[int, str]) -> None:
         """Add names; an empty name removes the name of the topic."""
-        run, named = self._run, self._named
+        named, store, info = self._named, self._named.store, self._named.store.info
         given = {topic: name for topic, name in {**named.topic_names, **names}.items() if name}
         self._entry = replace(self._entry, rename={**self._entry.rename, **names})
         changes: dict[str, Any] = {"topic_names": given}
-        if named is not run:
-            n_topics, levels = named.fitted.n_topics, run.info.levels or {}
-            changes = {"levels": {**levels, n_topics: replace(levels[n_topics], topic_names=given)}}
-        run.store.info = replace(run.info, edits=(*self._before, self._entry), **changes)
-        run.store.write()
+        if named.finer is not None:
+            levels = info.levels or {}
+            changes = {"levels": {**levels, named.finer: replace(levels[named.finer], topic_names=given)}}
+        store.info = replace(info, edits=(*self._before, self._entry), **changes)
+        store.write()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.kernels import Array, normalize_rows
 from polyseme.metrics import align
-from polyseme.runs.run import Run
+from polyseme.runs.view import TopicView
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,15 @@ class Comparison:
         return asdict(self)
 
 
-def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
+def compare(first: TopicView, second: TopicView, *, n_words: int = 10) -> Comparison:
     """Match the topics of two runs by their probabilities of the words of both runs."""
-    a_words = {word: column for column, word in enumerate(first.vocabulary)}
-    shared = [(a_words[word], column) for column, word in enumerate(second.vocabulary) if word in a_words]
+    a_words = {word: column for column, word in enumerate(first.store.vocabulary)}
+    b_words = second.store.vocabulary
+    shared = [(a_words[word], column) for column, word in enumerate(b_words) if word in a_words]
     if not shared:
         raise InputError("The two runs have no word in common, so their topics cannot be compared.")
     a_columns, b_columns = (list(columns) for columns in zip(*shared, strict=True))
-    a, b = first.model.fitted_, second.model.fitted_
+    a, b = first.fitted, second.fitted
     order, distance = align(
         normalize_rows(a.topic_word[:, a_columns].astype(np.float64)),
         normalize_rows(b.topic_word[:, b_columns].astype(np.float64)),
@@ -72,7 +73,7 @@ def compare(first: Run, second: Run, *, n_words: int = 10) -> Comparison:
         pairs.append(Pair(None, topic, 0.0, 0.0, float(b.topic_weights[topic]), [], [], b_tops[topic]))
     pairs.sort(key=lambda pair: -max(pair.first_weight, pair.second_weight))
     shared_documents, moved = _moved(first, second, order)
-    return Comparison(pairs, len(shared), len(first.vocabulary), len(second.vocabulary), shared_documents, moved)
+    return Comparison(pairs, len(shared), len(a_words), len(b_words), shared_documents, moved)
 
 
 def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -84,13 +85,13 @@ def _words(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list
     )
 
 
-def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, Any]]]:
+def _moved(first: TopicView, second: TopicView, order: Array) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of documents of both runs, and those whose main topic differs."""
-    ids, others = first.column("id"), second.column("id")
+    ids, others = first.corpus.column("id"), second.corpus.column("id")
     other_row = {name: row for row, name in enumerate(others)}
     if len(other_row) < len(others) or len(set(ids)) < len(ids):
         return 0, []  # repeated ids do not identify documents
-    a_main, b_main = (_main_topics(run.model.documents_.doc_topic) for run in (first, second))
+    a_main, b_main = (np.asarray(view.doc_topic.argmax(axis=1)) for view in (first, second))
     rows = [(row, other_row[name]) for row, name in enumerate(ids) if name in other_row]
     moved = [
         {"id": ids[row], "first": int(a_main[row]), "second": int(b_main[other])}
@@ -98,7 +99,3 @@ def _moved(first: Run, second: Run, order: Array) -> tuple[int, list[dict[str, A
         if order[a_main[row]] != b_main[other]
     ]
     return len(rows), moved
-
-
-def _main_topics(doc_topic: Floats) -> Array:
-    return np.asarray(doc_topic.argmax(axis=1))

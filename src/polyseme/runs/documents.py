@@ -121,9 +121,10 @@ class Column(Sequence[Any]):
         if not 0 <= row < len(self):
             raise IndexError(row)
         number = bisect_right(self._rows, row) - 1
-        if self._last[0] != number:
-            self._last = (number, self._read(number))
-        return self._value(*self._last[1], row - self._rows[number])
+        last = self._last  # another thread may replace it
+        if last[0] != number:
+            self._last = last = (number, self._read(number))
+        return self._value(*last[1], row - self._rows[number])
 
     def __iter__(self) -> Iterator[Any]:
         for number in range(len(self._blocks)):

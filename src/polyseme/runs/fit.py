@@ -25,18 +25,13 @@ from polyseme.data.shard_writer import write_shards
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
-from polyseme.progress import Reporter, pluralize
+from polyseme.progress import Reporter, pluralize, reporter
+from polyseme.runs.corpus import RunCorpus, sample_rows, take_counts
 from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
 from polyseme.runs.names import Namer, check_namer
-from polyseme.runs.run import (
-    Run,
-    reader_notes,
-    reading_progress,
-    reporter,
-    sample_rows,
-    take_counts,
-)
+from polyseme.runs.reading import reader_notes, reading_progress
+from polyseme.runs.run import Run
 from polyseme.runs.store import CHECKPOINT_FOLDER, SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection.levels import make_levels
@@ -360,8 +355,8 @@ def fit_run(
     with new_run(output, info, stored, report, overwrite=overwrite, resume=resume) as draft:
         draft.stage("read", lambda: _read(draft, open_reader(), settings))
         draft.stage("counted", lambda: _count(draft))
-        if draft.info.in_memory and "counts" not in vars(draft.run):  # counted by an interrupted call
-            draft.run.counts = take_counts(draft.run.shards)
+        if draft.info.in_memory and not draft.corpus.is_loaded:  # counted by an interrupted call
+            draft.corpus.counts = take_counts(draft.run.store.shards)
         draft.stage("chosen", lambda: _choose(draft, settings))
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
         draft.stage("fitted", lambda: _fit(draft, settings, place))
@@ -458,7 +453,7 @@ def _learn(
     if not shards:
         limit = MAX_CHARACTERS if shards is None else None
         try:
-            draft.run.counts = vectorizer.fit_transform(recorder.record(documents, limit))
+            draft.corpus.counts = vectorizer.fit_transform(recorder.record(documents, limit))
         except TooManyCharacters:
             draft.report.note(
                 f"The texts have more than {MAX_CHARACTERS:,} characters: they are counted and fitted from shards on "
@@ -472,14 +467,14 @@ def _learn(
 
 def _count(draft: RunDraft) -> RunInfo:
     """Write the counts to shards. After an interruption this continues after the last complete shard."""
-    folder, run = draft.folder / SHARDS_FOLDER, draft.run
+    folder, store, corpus = draft.folder / SHARDS_FOLDER, draft.run.store, draft.corpus
     if not ((folder / MANIFEST).exists() and read_manifest(folder).complete):
-        if "counts" in vars(run):
-            write_shards([run.counts], folder, vocabulary=run.vocabulary)
+        if corpus.is_loaded:
+            write_shards([corpus.counts], folder, vocabulary=store.vocabulary)
         else:
             with draft.report.stage("Writing shards", unit="documents") as update:
-                texts = _with_progress(draft.run.store.texts, draft.info.documents, update)
-                write_shards(texts, folder, vectorizer=run.vectorizer)
+                texts = _with_progress(store.texts, draft.info.documents, update)
+                write_shards(texts, folder, vectorizer=store.vectorizer)
     manifest = DiskCorpus(folder).manifest
     return replace(draft.info, tokens=int(manifest.tokens), shards=len(manifest.shards))
 
@@ -493,8 +488,7 @@ def _with_progress(texts: Iterable[str], n_documents: int, update: Any) -> Itera
 
 def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
     """Choose the number of topics, unless it is given."""
-    run, n_topics, seed = draft.run, settings.fitting["n_topics"], settings.fitting["random_state"]
-    n_documents = run.n_documents
+    n_topics, seed, n_documents = settings.fitting["n_topics"], settings.fitting["random_state"], draft.info.documents
     if settings.fitting["model"] == LABELS_MODEL:
         labels = draft.labels()
         n_topics = max(n_topics or 0, n_label_topics(labels))
@@ -505,7 +499,7 @@ def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
     if n_topics is not None:
         check_n_documents(n_documents, n_topics)
         return replace(draft.info, model=replace(draft.info.model, n_topics=n_topics))
-    counts = _sampled_counts(run, seed)
+    counts = _sampled_counts(draft.corpus, seed)
     choice = choose_n_topics(counts, draft.report, seed)
     reason, n_topics = choice.reason, choice.n_topics
     if counts.shape[0] < n_documents:
@@ -523,10 +517,10 @@ def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
     return replace(draft.info, selection=choice, model=replace(draft.info.model, n_topics=n_topics))
 
 
-def _sampled_counts(run: Run, seed: int) -> Any:
+def _sampled_counts(corpus: RunCorpus, seed: int) -> Any:
     """Return the counts of the documents with which the number of topics is chosen."""
-    rows = sample_rows(run.n_documents, MAX_DOCUMENTS, seed)
-    return run.counts[rows] if "counts" in vars(run) else take_counts(run.shards, rows)
+    rows = sample_rows(corpus.n_documents, MAX_DOCUMENTS, seed)
+    return corpus.counts[rows] if corpus.is_loaded else take_counts(corpus.store.shards, rows)
 
 
 def choose_n_topics(counts: Any, report: Reporter, seed: int) -> Selection:
@@ -566,16 +560,16 @@ def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) 
         columns, unknown = seed_columns(seeds, draft.run.vectorizer)
         if unknown:
             draft.report.note(f"Seed words that do not occur in the documents: {', '.join(unknown)}.")
-        parts = draft.run.count_parts()
+        parts = draft.corpus.count_parts()
         known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
     elif chosen is not None and chosen.typical_fit is not None and "start" in MODELS[info.model.name].options:
-        counts = _sampled_counts(draft.run, seed)
+        counts = _sampled_counts(draft.corpus, seed)
         known["start"] = reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
     if not info.in_memory:
         settings.check_shards()
     labels = draft.labels() if settings.fitting["model"] == LABELS_MODEL else None
     model = settings.estimator(n_topics if labels is None else settings.fitting["n_topics"], labels=labels, **known)
-    corpus = draft.run.counts if info.in_memory else draft.run.shards
+    corpus = draft.corpus.counts if info.in_memory else draft.run.store.shards
     y = None if labels is None else np.array([-1 if label is None else label for label in labels], dtype=object)
     interrupted, seconds = fit_with_progress(model, corpus, draft.report, y)
     model.set_vocabulary(draft.run.vocabulary)
@@ -595,7 +589,8 @@ def _make_levels(draft: RunDraft) -> RunInfo:
     """Write the finer levels. A fit that Ctrl-C stopped gets none."""
     start, levels, info = time.perf_counter(), dict[int, LevelInfo](), draft.info
     if not info.interrupted:
-        levels = write_levels(draft, draft.run.counts if info.in_memory else draft.run.shards, info.model.random_state)
+        corpus = draft.corpus.counts if info.in_memory else draft.run.store.shards
+        levels = write_levels(draft, corpus, info.model.random_state)
     return replace(info, levels=levels, seconds={**info.seconds, "levels": round(time.perf_counter() - start, 3)})
 
 
@@ -606,8 +601,8 @@ def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[int, LevelInfo
     Ctrl-C the levels that are complete remain.
     """
     run = draft.run
-    rows = sample_rows(run.n_documents, LEVELS_SAMPLE, seed)
-    sample = take_counts(corpus, rows) if corpus is run.shards else corpus[rows]
+    rows = sample_rows(corpus.shape[0], LEVELS_SAMPLE, seed)
+    sample = take_counts(corpus, rows) if corpus is run.store.shards else corpus[rows]
     levels = dict[int, LevelInfo]()
     with draft.report.stage("Making finer levels") as update:
         try:

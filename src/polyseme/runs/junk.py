@@ -28,7 +28,7 @@ from polyseme.metrics.coherence import TokenSequences
 from polyseme.runs.info import Mark
 
 if TYPE_CHECKING:
-    from polyseme.runs.run import Run
+    from polyseme.runs.view import TopicView
     from polyseme.text.vectorizer import Vectorizer
 
 MIN_DISTANCE = 0.1
@@ -68,15 +68,15 @@ class TokenSample(NamedTuple):
 KINDS = ("place", "repeated", "copies", "few")
 
 
-def junk_topics(run: Run) -> dict[int, Mark]:
+def junk_topics(run: TopicView) -> dict[int, Mark]:
     """Return the topics that do not describe a subject, by number."""
     doc_topic, doc_weights, n_topics = run.doc_topic, run.model.documents_.doc_weights, run.fitted.n_topics
     marks: dict[int, Mark] = {}
     if n_topics < 2:
         return marks
-    copies, in_copies = _share_of(np.bincount(run.groups)[run.groups] > 1, doc_topic, doc_weights)
+    copies, in_copies = _share_of(np.bincount(run.corpus.groups)[run.corpus.groups] > 1, doc_topic, doc_weights)
     documents = effective_documents(doc_topic, doc_weights)
-    shares = token_shares(run, run.token_sample) if len(run.token_sample.rows) else None
+    shares = token_shares(run, run.corpus.token_sample) if len(run.corpus.token_sample.rows) else None
     for topic in range(n_topics):
         if shares is not None and shares.distance[topic] >= MIN_DISTANCE + shares.chance[topic]:
             reason = "its words occur at the same positions in documents, as in headers or signatures"
@@ -106,14 +106,14 @@ class TokenShares(NamedTuple):
     """Share of all tokens in such sequences."""
 
 
-def token_shares(run: Run, sample: TokenSample) -> TokenShares:
+def token_shares(run: TopicView, sample: TokenSample) -> TokenShares:
     """Measure positions and repetition of the tokens of each topic in a sample of the documents."""
     tokens, indptr = np.asarray(sample.sequences.tokens), np.asarray(sample.sequences.indptr)
     lengths = np.diff(indptr)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     places = (_PARTS * (np.arange(len(tokens)) - indptr[rows])) // np.maximum(lengths[rows], 1)
     places[lengths[rows] < _MIN_TOKENS] = _PARTS
-    repeated = _repeated(tokens, rows, indptr, run.groups[sample.rows])
+    repeated = _repeated(tokens, rows, indptr, run.corpus.groups[sample.rows])
     theta = np.asarray(run.doc_topic[sample.rows], dtype=np.float64)
     phi = np.asarray(run.fitted.topic_word, dtype=np.float64).T
     n_topics = theta.shape[1]

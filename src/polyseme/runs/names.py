@@ -33,7 +33,7 @@ from polyseme.text.languages import PHRASE_SEPARATOR
 from polyseme.text.phrases import Phrases, no_phrases
 
 if TYPE_CHECKING:
-    from polyseme.runs.run import Run
+    from polyseme.runs.view import TopicView
     from polyseme.text.vectorizer import Vectorizer
 
 MIN_COVERAGE = 0.05
@@ -75,7 +75,7 @@ class RunPhrases(NamedTuple):
 
 
 def automatic_names(
-    run: Run, known: Sequence[str] | None = None, *, parents: Sequence[str] | None = None
+    run: TopicView, known: Sequence[str] | None = None, *, parents: Sequence[str] | None = None
 ) -> tuple[str, ...]:
     """Return names of all topics of a run, made of phrases and words of its documents.
 
@@ -94,7 +94,7 @@ def automatic_names(
     return tuple(names)
 
 
-def level_names(run: Run) -> tuple[str, ...]:
+def level_names(run: TopicView) -> tuple[str, ...]:
     """Return names of the topics of a finer level that do not repeat the words of their parents' names.
 
     A topic that is not split has the name of its parent.
@@ -107,7 +107,7 @@ def level_names(run: Run) -> tuple[str, ...]:
     return automatic_names(run, known, parents=titles)
 
 
-def parent_titles(run: Run) -> list[str]:
+def parent_titles(run: TopicView) -> list[str]:
     """Read the level above, and return the name of the topic above each topic; [] for the reading level."""
     if run.parents is None:
         return []
@@ -129,10 +129,10 @@ def _unused(parts: Iterable[str], topic: int, taken: Collection[str]) -> str:
 class _NameMaker:
     """Maker of names from the words of each topic and from how much of each phrase belongs to it."""
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._amounts, self._vocabulary = run, run.word_amounts, run.vocabulary
+    def __init__(self, run: TopicView) -> None:
+        self._run, self._amounts, self._vocabulary = run, run.word_amounts, run.store.vocabulary
         self._ranked = shown_words(self._amounts, _WORDS_RANKED)
-        rows, self._phrases = run.phrases
+        rows, self._phrases = run.corpus.phrases
         theta = np.asarray(run.doc_topic[rows], dtype=np.float64)
         D_z, df = theta.sum(axis=0), np.diff(self._phrases.documents.indptr)
         n = topic_documents_of_phrases(self._phrases, run.fitted.topic_word, theta)
@@ -149,7 +149,7 @@ class _NameMaker:
 
     def columns_of(self, names: Sequence[str]) -> list[set[int]]:
         """Return the words of the vocabulary in each name."""
-        return _columns_of_rows(self._run.vectorizer.transform(names)) if any(names) else [set() for _ in names]
+        return _columns_of_rows(self._run.store.vectorizer.transform(names)) if any(names) else [set() for _ in names]
 
     def name(self, topic: int, repeated: Collection[int], taken: Collection[str]) -> str:
         """Return a name that is not in `taken`, if possible without the words in the columns `repeated`."""
@@ -270,16 +270,16 @@ def names_of_namer(namer: Namer) -> dict[int, str]:
     return {int(topic): checked_name(name) if name else "" for topic, name in pairs if name is not None}
 
 
-def excerpts_of_topics(run: Run, n_documents: int) -> list[list[str]]:
+def excerpts_of_topics(run: TopicView, n_documents: int) -> list[list[str]]:
     """Return the beginnings of the most typical documents of each topic."""
     typical = [rows[:n_documents] for rows in run.typical.documents]
     rows = sorted({row for topic_rows in typical for row in topic_rows})
-    texts = run.store.documents.column("excerpt").take(rows if run.rows is None else run.rows[rows])
+    texts = run.store.documents.column("excerpt").take(rows if run.corpus.rows is None else run.corpus.rows[rows])
     excerpt = dict(zip(rows, texts, strict=True))
     return [[excerpt[row] or "" for row in topic_rows] for topic_rows in typical]
 
 
-def siblings_of(run: Run, topic: int, titles: Sequence[str]) -> list[str]:
+def siblings_of(run: TopicView, topic: int, titles: Sequence[str]) -> list[str]:
     """Return the names of the other topics with the same parent; at the reading level, of all other topics."""
     others = [other for other in range(len(titles)) if other != topic]
     if run.parents is not None:
@@ -288,12 +288,13 @@ def siblings_of(run: Run, topic: int, titles: Sequence[str]) -> list[str]:
     return [titles[other] for other in others]
 
 
-def naming_prompt(run: Run, n_words: int = 10, n_documents: int = 3) -> str:
+def naming_prompt(run: TopicView, n_words: int = 10, n_documents: int = 3) -> str:
     """Return a prompt that asks a language model for names of the topics; `parse_names` reads the answer."""
     words, documents, above = run.topic_words(n_words), excerpts_of_topics(run, n_documents), parent_titles(run)
     lines = [
-        f"A topic model found {len(words)} topics in {run.n_documents:,} documents. Give each topic a name of two to "
-        "five words that a reader understands without the documents, different from the names of the other topics.",
+        f"A topic model found {len(words)} topics in {run.corpus.n_documents:,} documents. Give each topic a name of "
+        "two to five words that a reader understands without the documents, different from the names of the other "
+        "topics.",
         "",
         "Answer with one line for each topic and nothing else: the number of the topic, a colon and the name, as in",
         "0: Space flight",

@@ -27,13 +27,13 @@ from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
-from polyseme.runs.documents import DocumentStore
+from polyseme.runs.documents import TEXT, DocumentStore
 from polyseme.runs.store import VECTORIZER_FILE, RunStore, output_only_files
 from polyseme.text.dates import Days, days_of
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex
-    from polyseme.runs.run import Run
+    from polyseme.runs.view import TopicView
     from polyseme.text.words import WordRules
 
 INDEX_FILE = "search.safetensors"
@@ -96,7 +96,7 @@ class SearchFilters(NamedTuple):
 
 
 def search_run(
-    folder: Path,
+    store: RunStore,
     query: str,
     k: int = 10,
     *,
@@ -107,31 +107,28 @@ def search_run(
     since: Any = None,
     until: Any = None,
     exclude: Any = None,
-    level: int | None = None,
+    view: TopicView | None = None,
     report: Reporter,
-    trust_pattern: bool = False,
 ) -> Results:
     """Return the best documents of a run for a query or, with `like`, those similar to the document of this id.
 
-    level : number of topics of the level to use; None is the reading level, whose topics the index has. The other
-    arguments are those of `Run.search`.
+    view : topics of a finer level; None: those of the reading level, which the index has. The other arguments are those
+    of `Run.search`.
     """
     method_settings(method, None, None)  # raises for an unknown method before an index is built
     asked = QueryText(query, ()) if like else parse_query(query)
     filters = SearchFilters.of(label, topic, since, until, exclude)
-    store = RunStore.open(folder, trust_pattern=trust_pattern)
-    finer = _finer_level(store, level)
 
     def answer(index: SearchIndex) -> Results:
         info, documents = store.info, store.documents
         names = {**dict(enumerate(info.automatic_names)), **info.topic_names}
-        if finer is not None:
-            index.set_model(finer.fitted, finer.doc_topic)
-            names = dict(enumerate(finer.topic_titles))
-        index.texts = documents.texts if documents.has_texts else None
+        if view is not None:
+            index.set_model(view.fitted, view.doc_topic)
+            names = dict(enumerate(view.topic_titles))
+        index.texts = documents.column(TEXT) if documents.has_texts else None
 
         def doc_topic() -> Array:
-            return map_npy(store.files.path(WEIGHTS_FILE)) if finer is None else finer.doc_topic
+            return map_npy(store.files.path(WEIGHTS_FILE)) if view is None else view.doc_topic
 
         allowed = filters.allowed(index, documents, names, doc_topic)
 
@@ -152,25 +149,13 @@ def search_run(
 
     results = _stored_answer(store, method, answer, report)
     if results is None:
-        from polyseme.runs import Run
-
         store.files.check_sizes(skip=output_only_files(store.files))
         with _scratch_folder(store.path) as scratch:
-            index = _new_index(Run(store), scratch, report)
+            index = _new_index(store, scratch, report)
             _add_models(index, method, report)
             _store(index, store, report)
             results = answer(index)
     return results
-
-
-def _finer_level(store: RunStore, level: int | None) -> Run | None:
-    """Return the run at a finer level; None for the reading level, whose model the index has."""
-    if level is None:
-        return None
-    from polyseme.runs import Run
-
-    run = Run(store).level(level)
-    return None if run.reading is None else run
 
 
 def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Results:
@@ -197,10 +182,10 @@ def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Resul
     return replace(results, hits=tuple(hits))
 
 
-def store_index(run: Run, report: Reporter) -> None:
+def store_index(store: RunStore, report: Reporter) -> None:
     """Build and store the index of a run, so that the first search does not have to."""
-    with _scratch_folder(run.path) as scratch:
-        _store(_new_index(run, scratch, report), run.store, report)
+    with _scratch_folder(store.path) as scratch:
+        _store(_new_index(store, scratch, report), store, report)
 
 
 @contextmanager
@@ -285,28 +270,29 @@ def _main_topics(doc_topic: Array, n_documents: int) -> Array:
     return np.concatenate([np.asarray(doc_topic[start : start + _ROWS_AT_ONCE]).argmax(axis=1) for start in starts])
 
 
-def _new_index(run: Run, scratch: Path, report: Reporter) -> SearchIndex:
+def _new_index(store: RunStore, scratch: Path, report: Reporter) -> SearchIndex:
     """Return a new index of a run's documents, with its model.
 
     Counts are read from one shard at a time. The arrays of a large run are mapped from files in `scratch`.
     """
     from polyseme.retrieval import SearchIndex
     from polyseme.retrieval.queries import in_files, in_memory
+    from polyseme.runs.corpus import RunCorpus
 
     vectorizer: Any
     try:
-        vectorizer = _word_rules(run.store)
-        run.store.vocabulary = vectorizer.columns  # before its vectorizer is read, whose dict of words is large
+        vectorizer = _word_rules(store)
+        store.vocabulary = vectorizer.columns  # before its vectorizer is read, whose dict of words is large
     except UnsupportedError:
-        vectorizer = run.vectorizer
-    ids, names, excerpts = run.ids, list(run.names), run.column("excerpt")
-    fitted, doc_topic = run.fitted, run.doc_topic
+        vectorizer = store.vectorizer
+    corpus, model = RunCorpus(store), store.model
+    ids, names, excerpts = corpus.ids, list(corpus.names), corpus.column("excerpt")
     with report.stage("Building the search index, once for this run"):  # after all checks of the run
         index = SearchIndex.of_parts(
-            run.shards, run.vocabulary, ids=ids, titles=names, excerpts=excerpts, vectorizer=vectorizer,
-            allocate=in_memory if run.fits_in_memory else in_files(scratch),
+            store.shards, store.vocabulary, ids=ids, titles=names, excerpts=excerpts, vectorizer=vectorizer,
+            allocate=in_memory if corpus.fits_in_memory(model.fitted_.n_topics) else in_files(scratch),
         )  # fmt: skip
-        return index.set_model(fitted, doc_topic)
+        return index.set_model(model.fitted_, model.documents_.doc_topic)
 
 
 def _word_rules(store: RunStore) -> WordRules:

@@ -52,6 +52,9 @@ PAGE_FILE = "explorer.html"
 """Name of the explorer page in a run folder."""
 SHARDS_FOLDER, TOPICS_FILE, VECTORIZER_FILE = "shards", "topics.csv", "vectorizer.json"
 """Folder of the counts, table of the topics, and file with the vocabulary and the word rules of a run."""
+MODEL_FILE = "model.safetensors"
+LEVELS_FOLDER = "levels"
+"""Folder with the models of finer levels, each in a subfolder named after its number of topics."""
 FORMAT_VERSION = 3
 """Version of runs and of unfinished runs. Earlier versions were never released."""
 STAGES_FILE = "stages.json"
@@ -258,6 +261,11 @@ class RunStore:
         path = path.resolve()
         return cls(path, *read_sealed(path / RUN_FILE, RunInfo), trust_pattern=trust_pattern)
 
+    def current(self) -> RunStore:
+        """Return this store, or the run that has replaced it in its folder."""
+        opened = RunStore.open(self.path, trust_pattern=self.trust_pattern)
+        return self if opened.digest == self.digest else opened
+
     def reload(self) -> None:
         """Read run.json again, and check the sizes of the files."""
         self.info, files, self.digest = read_sealed(self.path / RUN_FILE, RunInfo)
@@ -305,6 +313,28 @@ class RunStore:
         return shards
 
     @cached_property
+    def model(self) -> Any:
+        """Model of the reading level. Arrays with a row per document may be memory-mapped."""
+        return self.load_model(self.info.model.n_topics)
+
+    def load_model(self, n_topics: int) -> Any:
+        """Read the model of a level."""
+        from polyseme.estimators.base import FittedDecomposition, load
+
+        folder = "" if n_topics == self.info.model.n_topics else level_folder(n_topics)
+        model = load(self.files.path(f"{folder}{MODEL_FILE}"))
+        kind = type(model).__name__
+        self.require(isinstance(model, FittedDecomposition), f"its model is of the class {kind}, which has no topics")
+        self.require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
+        topics, words = model.fitted_.topic_word.shape
+        self.require(topics == n_topics, "its model has a different number of topics")
+        self.require(words == len(self.vocabulary), "its model has a different number of words")
+        self.require(model.documents_ is not None, "its model has no training documents")
+        documents = len(model.documents_.doc_topic)
+        self.require(documents == self.shards.shape[0], "its model has a different number of documents")
+        return model
+
+    @cached_property
     def documents(self) -> DocumentStore:
         """Documents on disk."""
         from polyseme.runs.documents import DocumentStore
@@ -330,6 +360,16 @@ class RunStore:
         """Raise the error of `damaged` unless a condition holds."""
         if not condition:
             raise self.damaged(problem)
+
+
+def level_folder(n_topics: int) -> str:
+    """Return the folder of a finer level in a run, with a slash at the end."""
+    return f"{LEVELS_FOLDER}/{n_topics}/"
+
+
+def level_table(n_topics: int) -> str:
+    """Return the name of the table of the topics of a finer level."""
+    return f"topics_{n_topics}.csv"
 
 
 def output_only_files(files: FileManifest) -> list[str]:

@@ -32,20 +32,16 @@ from polyseme.io.files import FileManifest, is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.progress import Reporter
+from polyseme.runs.corpus import RunCorpus
 from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
 from polyseme.runs.info import Duplicates, LevelInfo, Progress, RunInfo
 from polyseme.runs.junk import junk_topics
 from polyseme.runs.names import automatic_names, level_names, parent_titles
-from polyseme.runs.run import (
-    LEVELS_FOLDER,
-    MODEL_FILE,
-    Run,
-    level_folder,
-    level_table,
-    open_run,
-)
+from polyseme.runs.run import Run, open_run
 from polyseme.runs.store import (
     CHECKPOINT_FOLDER,
+    LEVELS_FOLDER,
+    MODEL_FILE,
     PAGE_FILE,
     RUN_FILE,
     SHARDS_FOLDER,
@@ -53,12 +49,15 @@ from polyseme.runs.store import (
     TOPICS_FILE,
     RunStore,
     atomic_folder,
+    level_folder,
+    level_table,
     output_only_files,
     read_sealed,
     replacing,
     run_lock,
     write_sealed,
 )
+from polyseme.runs.view import TopicView
 from polyseme.selection.levels import Level
 from polyseme.text.duplicates import NearDuplicates
 from polyseme.text.readers.inputs import Document
@@ -105,6 +104,11 @@ class RunDraft:
         return self.run.store.files
 
     @property
+    def corpus(self) -> RunCorpus:
+        """Documents that are written."""
+        return self.run.view.corpus
+
+    @property
     def info(self) -> RunInfo:
         """Facts that the completed stages have found."""
         return self.run.info
@@ -146,17 +150,18 @@ class RunDraft:
                 if name != _SHARDS_MANIFEST:  # it changes if shards are added
                     self.files.entries[name] = entry
         if SHARDS_FOLDER in folders:
-            for shard in run.shards.manifest.files:
-                read_checked(run.shards.folder, shard)
-                link_file(run.shards.folder / shard.name, self.folder / SHARDS_FOLDER / shard.name)
+            shards = run.store.shards
+            for shard in shards.manifest.files:
+                read_checked(shards.folder, shard)
+                link_file(shards.folder / shard.name, self.folder / SHARDS_FOLDER / shard.name)
 
     def labels(self) -> list[str | None]:
         """Return the label of each document that was read; None if it has none."""
-        return [label.strip() or None for label in self.run.labels]
+        return [label.strip() or None for label in self.corpus.labels]
 
     def save_model(self, model: Any) -> None:
         """Write the model, with the arrays of its documents in files beside it."""
-        self.run.model = self._saved(model, self.folder / MODEL_FILE)
+        self.run.store.model = self._saved(model, self.folder / MODEL_FILE)
 
     def save_level(self, level: Level) -> LevelInfo:
         """Write the model of a finer level; return the facts about it."""
@@ -219,8 +224,8 @@ class RunDraft:
         run.store.reload()
         for name in set(self.files.entries) - set(output_only_files(self.files)):
             self.files.path(name)  # nothing else would read all files before they become a run
-        for shard in run.shards.manifest.files:
-            read_checked(run.shards.folder, shard)
+        for shard in run.store.shards.manifest.files:
+            read_checked(run.store.shards.folder, shard)
         if self.info.title != title:
             run.store.info = replace(self.info, title=title)
             if PAGE_FILE in self.files.entries:
@@ -231,7 +236,7 @@ class RunDraft:
     def _name_topics(self) -> None:
         """Make names of the topics that need one, at all levels, the coarser ones first."""
         run = self.run
-        run.store.info = replace(run.info, automatic_names=automatic_names(run))
+        run.store.info = replace(run.info, automatic_names=automatic_names(run.view))
         for n_topics in run.levels[1:]:
             levels = dict(run.info.levels or {})
             levels[n_topics] = replace(levels[n_topics], automatic_names=level_names(run.level(n_topics)))
@@ -241,10 +246,10 @@ class RunDraft:
         """Write the tables of topics."""
         if self.info.junk is None:
             with self.report.stage("Looking for topics that do not describe a subject"):
-                self.run.store.info = replace(self.info, junk=junk_topics(self.run))
+                self.run.store.info = replace(self.info, junk=junk_topics(self.run.view))
         for n_topics in self.run.levels:
             level = self.run.level(n_topics)
-            name = TOPICS_FILE if level.reading is None else level_table(n_topics)
+            name = TOPICS_FILE if level.finer is None else level_table(n_topics)
             write_atomically(self.folder / name, topics_csv(level).encode("utf-8", "surrogatepass"), flush=False)
 
     def _record_files(self) -> None:
@@ -286,7 +291,7 @@ class DocumentRecorder:
                 for text in after.store.documents.texts:
                     finder.add(text)
             else:
-                finder.skip(after.n_documents)
+                finder.skip(after.info.documents)
 
     def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
         """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
@@ -400,7 +405,7 @@ def refresh_run(
         files = run.store.files
         rewritten = {name for name in output_only_files(files) if page is not None or name != PAGE_FILE}
         draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
-        draft.run.model, draft.run.store.vectorizer = run.model, run.vectorizer
+        draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
         info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
         draft.finish(info, page=page)
     return draft.run
@@ -421,13 +426,12 @@ def _stability(run: Run, n_samples: int, report: Reporter) -> tuple[float, ...]:
 def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
     """Copy a run to a folder, atomically."""
     with atomic_folder(folder, overwrite=overwrite) as work:
-        shards = (f"{SHARDS_FOLDER}/{entry.name}" for entry in run.shards.manifest.files)
+        shards = (f"{SHARDS_FOLDER}/{entry.name}" for entry in run.store.shards.manifest.files)
         for name in (*run.store.files.entries, *shards, RUN_FILE):
             if (run.path / name).is_file():
                 (work / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(run.path / name, work / name)
-    copied = open_run(folder, trust_pattern=run.store.trust_pattern)
-    return copied if run.reading is None else copied.level(run.fitted.n_topics)
+    return open_run(folder, trust_pattern=run.store.trust_pattern)
 
 
 def version_info() -> dict[str, Any]:
@@ -449,19 +453,19 @@ def escape_formula(cell: str) -> str:
     return "'" + cell if cell.startswith(FORMULA_STARTS) else cell
 
 
-def topics_in_order(run: Run) -> list[int]:
+def topics_in_order(view: TopicView) -> list[int]:
     """Return the topics by decreasing weight, junk topics last; at a finer level, in the order of their parents."""
-    weights = run.fitted.topic_weights
-    order = sorted((int(topic) for topic in largest(weights, len(weights))), key=lambda topic: topic in run.junk)
-    if run.parents is None:
+    weights = view.fitted.topic_weights
+    order = sorted((int(topic) for topic in largest(weights, len(weights))), key=lambda topic: topic in view.junk)
+    if view.parents is None:
         return order
-    above = topics_in_order(run.level(run.parents.level))
+    above = topics_in_order(view.level(view.parents.level))
     place = {parent: number for number, parent in enumerate(above)}
-    parents = run.parents.topics
+    parents = view.parents.topics
     return sorted(order, key=lambda topic: place[int(parents[topic])])
 
 
-def topics_csv(run: Run) -> str:
+def topics_csv(view: TopicView) -> str:
     """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
 
     `junk` is the reason why a topic may not describe a subject; these topics are last. The table of a finer level also
@@ -469,19 +473,19 @@ def topics_csv(run: Run) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    above = [] if run.parents is None else ["parent", "parent_title", "parent_share"]
-    titles_above = parent_titles(run)
+    above = [] if view.parents is None else ["parent", "parent_title", "parent_share"]
+    titles_above = parent_titles(view)
     writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "junk", *above])
-    weights, words, names = run.fitted.topic_weights, run.topic_words(WORDS_SHOWN), run.topic_titles
-    for topic in topics_in_order(run):
-        documents = "; ".join(run.names[row] for row in run.typical.documents[topic][:DOCUMENTS_SHOWN])
-        numbers = (f"{weights[topic]:.6f}", f"{run.typical.fit[topic]:.6f}")
+    weights, words, names = view.fitted.topic_weights, view.topic_words(WORDS_SHOWN), view.topic_titles
+    for topic in topics_in_order(view):
+        documents = "; ".join(view.corpus.names[row] for row in view.typical.documents[topic][:DOCUMENTS_SHOWN])
+        numbers = (f"{weights[topic]:.6f}", f"{view.typical.fit[topic]:.6f}")
         texts = names[topic], " ".join(words[topic]), documents
         name, shown, best = map(escape_formula, texts)
-        row = [topic, name, *numbers, shown, best, run.junk[topic].reason if topic in run.junk else ""]
-        if run.parents is not None:
+        row = [topic, name, *numbers, shown, best, view.junk[topic].reason if topic in view.junk else ""]
+        if view.parents is not None:
             title = escape_formula(titles_above[topic])
-            row += [int(run.parents.topics[topic]), title, f"{run.parents.shares[topic]:.6f}"]
+            row += [int(view.parents.topics[topic]), title, f"{view.parents.shares[topic]:.6f}"]
         writer.writerow(row)
     return text.getvalue()
 

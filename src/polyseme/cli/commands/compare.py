@@ -12,8 +12,8 @@ from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
 
 if TYPE_CHECKING:
-    from polyseme.runs import Run
     from polyseme.runs.comparison import Comparison, Pair
+    from polyseme.runs.view import TopicView
 
 
 def compare(
@@ -35,10 +35,9 @@ def compare(
 
       polyseme compare monday tuesday --json
     """
-    from polyseme.runs import open_run
     from polyseme.runs.comparison import compare as compare_runs
 
-    runs = open_run(first, trust_pattern=trust_pattern), open_run(second, trust_pattern=trust_pattern)
+    runs = [options.open_level(run, None, trust_pattern=trust_pattern) for run in (first, second)]
     result = compare_runs(*runs, n_words=words)
     if as_json:
         print_json(result.to_dict())
@@ -55,7 +54,7 @@ def compare(
         )
 
 
-def _comparison_table(result: Comparison, first: Run, second: Run) -> Table:
+def _comparison_table(result: Comparison, first: TopicView, second: TopicView) -> Table:
     table = Table(header_style="bold", show_lines=True)
     for name in ("first", "second", "overlap", "weight"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -71,7 +70,7 @@ def _topic_id(topic: int | None) -> str:
     return "-" if topic is None else str(topic)
 
 
-def _words(pair: Pair, first: Run, second: Run) -> Text:
+def _words(pair: Pair, first: TopicView, second: TopicView) -> Text:
     names = [
         run.topic_titles[topic] for run, topic in ((first, pair.first), (second, pair.second)) if topic is not None
     ]

@@ -53,7 +53,7 @@ def demo(
         lambda: open_source(_documents(report)), ["docstrings"], settings, output=folder, overwrite=True, page="full",
         title=TITLE, command=["polyseme", *sys.argv[1:]], report=report,
     )  # fmt: skip
-    print_topics(topic_rows(run), screen, folder)
+    print_topics(topic_rows(run.view), screen, folder)
     screen.print(fit_summary(run))
     exit_if_interrupted(run.info.interrupted)
     screen.print("\nTry next", style="bold")

@@ -69,7 +69,7 @@ def edit(
     report = screen_reporter(quiet=quiet)
     done = edit_run(Path(run), edit, report=report, trust_pattern=trust_pattern)
     if not quiet:
-        print_topics(topic_rows(done.run if level is None else done.run.level(level)), Console(), Path(run))
+        print_topics(topic_rows(done.run.level(level or done.run.levels[0])), Console(), Path(run))
     exit_if_interrupted(done.interrupted)
 
 

@@ -71,41 +71,42 @@ def evaluate(
     if inputs:
         options.check_inputs(inputs)
 
-    from polyseme.runs import open_run
+    from polyseme.metrics.evaluation import evaluate as evaluate_topics
+    from polyseme.runs.reading import count_words, main_labels
     from polyseme.text.readers.reader import read
 
     report = screen_reporter(quiet=quiet)
-    full_run = open_run(run, trust_pattern=trust_pattern)
+    full_run = options.open_level(run, None, trust_pattern=trust_pattern)
     opened = full_run if inputs else full_run.in_memory()
     described = options.reading(format, text, id, title, label, time, encoding, uncategorized)
     reading = {**described, **options.sampling(sample, category, noise, seed)}
-    if windows and ("-" in inputs if inputs else opened.texts is None):
+    if windows and ("-" in inputs if inputs else opened.corpus.texts is None):
         raise InputError("--windows needs texts: give files as INPUT, or a run that was fitted without --no-texts.")
     if inputs:
-        frame, counts = opened.count(read(inputs, **reading), report)
-        labels = [label or "" for label in frame["label"].to_list()]
+        frame, counts = count_words(opened.store, read(inputs, **reading), report)
+        labels = frame["label"].to_list()
     elif any({**described, "sample": sample, "category": category, "noise": noise}.values()):
         raise InputError("Options such as --text describe INPUT, but no INPUT is given: add it, or omit these options.")
     else:
-        counts, labels = opened.counts, opened.labels
+        counts, labels = opened.corpus.counts, opened.corpus.labels
         if opened is not full_run:
-            report.note(f"Evaluated on {opened.n_documents:,} of the run's documents, drawn at random.")
+            report.note(f"Evaluated on {opened.corpus.n_documents:,} of the run's documents, drawn at random.")
     in_order = None
     if windows:
-        texts = (document.text for document in read(inputs, **reading)) if inputs else opened.texts
-        in_order = opened.vectorizer.sequences(texts or ())
+        texts = (document.text for document in read(inputs, **reading)) if inputs else opened.corpus.texts
+        in_order = opened.store.vectorizer.sequences(texts or ())
     with report.stage("Evaluating") as update:
         done = iter(range(STEPS))
-        evaluation = opened.measure(
-            counts, labels, n_words=words, smoothing=smoothing, texts=in_order,
+        evaluation = evaluate_topics(
+            opened.model, counts, main_labels(labels), n_words=words, smoothing=smoothing, texts=in_order,
             step=lambda what: update(next(done), STEPS, what),
         )  # fmt: skip
     if as_json:
-        print_json(_as_dict(evaluation, opened.vocabulary, fitted=not inputs))
+        print_json(_as_dict(evaluation, opened.store.vocabulary, fitted=not inputs))
         return
     screen = Console()
     screen.print(figures_table(evaluation, fitted=not inputs))
-    screen.print(topics_table(evaluation, opened.vocabulary))
+    screen.print(topics_table(evaluation, opened.store.vocabulary))
 
 
 def figures_table(evaluation: Evaluation, *, fitted: bool) -> Table:

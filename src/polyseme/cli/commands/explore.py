@@ -54,14 +54,14 @@ def explore(
 
     report = screen_reporter(quiet=quiet)
     opened = options.open_level(run, level, trust_pattern=trust_pattern)
-    if opened.reading is not None:
+    if opened.finer is not None:
         if samples:
             raise InputError("--stability is measured for the reading level: leave --level out.")
         output = output or Path(run) / f"explorer_{level}.html"
     path = output or Path(run) / PAGE_FILE
     if output is None or samples:
         page = text if output is None else None
-        opened = refresh_run(Path(run), report, page=page, stability=samples, trust_pattern=trust_pattern)
+        opened = refresh_run(Path(run), report, page=page, stability=samples, trust_pattern=trust_pattern).view
     if output is not None:
         with report.stage("Writing the explorer page"):
             opened.explore(output, text=text)

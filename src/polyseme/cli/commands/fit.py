@@ -183,10 +183,10 @@ def fit(
     )  # fmt: skip
     screen = Console()
     if not quiet:
-        print_topics(topic_rows(run), screen, folder)
-        print_junk(run, screen, str(folder))
+        print_topics(topic_rows(run.view), screen, folder)
+        print_junk(run.view, screen, str(folder))
         screen.print(fit_summary(run))
-        if note := levels_note(run, folder):
+        if note := levels_note(run.view, folder):
             screen.print(note, soft_wrap=True)
     screen.print(f"Run: {folder}", soft_wrap=True)
     if page and not quiet:

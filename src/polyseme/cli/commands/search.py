@@ -77,10 +77,16 @@ def search(
       polyseme search letters-run 1871/june.txt --like --json
     """
     from polyseme.runs.searching import search_run
+    from polyseme.runs.store import RunStore
 
+    store, view = RunStore.open(Path(run), trust_pattern=trust_pattern), None
+    if level is not None and level != store.info.model.n_topics:
+        from polyseme.runs.run import Run
+
+        view = Run(store).level(level)
     results = search_run(
-        Path(run), " ".join(words), number, method=method, like=like, label=label, topic=topic, since=since,
-        until=until, exclude=exclude, level=level, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern,
+        store, " ".join(words), number, method=method, like=like, label=label, topic=topic, since=since, until=until,
+        exclude=exclude, view=view, report=screen_reporter(quiet=quiet),
     )  # fmt: skip
     if as_json:
         print_json(results.to_dict())

@@ -14,7 +14,7 @@ from polyseme.errors import InputError
 if TYPE_CHECKING:
     from polyseme.kernels import Array
     from polyseme.metrics.coherence import Cooccurrence
-    from polyseme.runs import Run
+    from polyseme.runs.view import TopicView
 
 
 def topics(
@@ -67,11 +67,11 @@ def topics(
             screen.print(note, soft_wrap=True)
 
 
-def _cooccurrence(run: Run, topic_words: Array) -> Cooccurrence:
+def _cooccurrence(view: TopicView, topic_words: Array) -> Cooccurrence:
     """Count the documents of the run that contain each pair of top words of a topic, over all parts of the counts."""
     from polyseme.metrics.coherence import cooccurrence_in_documents
 
-    first, *others = (cooccurrence_in_documents(topic_words, counts) for counts in run.count_parts())
+    first, *others = (cooccurrence_in_documents(topic_words, counts) for counts in view.corpus.count_parts())
     for other in others:
         first = replace(first, together=first.together + other.together, n_windows=first.n_windows + other.n_windows)
     return first

@@ -56,11 +56,12 @@ def transform(
     options.check_inputs(inputs)
     kind = check_table(output) if output is not None else "jsonl" if as_json else "csv"
 
+    from polyseme.runs.reading import count_words
     from polyseme.text.readers.reader import read
 
     opened = options.open_level(run, level, trust_pattern=trust_pattern)
     reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
-    frame = opened.weigh(*opened.count(reader, screen_reporter(quiet=quiet)))
+    frame = opened.weigh(*count_words(opened.store, reader, screen_reporter(quiet=quiet)))
     content = encode_table(frame, kind)
     if output is None:
         print_data(content.decode())
