@@ -151,6 +151,16 @@ def test_a_copy_does_not_share_files(run: polyseme.Run, tmp_path: Path) -> None:
     assert polyseme.open_run(run.path).doc_topic.shape[1] == 3
 
 
+def test_views_of_a_run_read_its_model_once(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, load = [], polyseme.estimators.base.load
+    monkeypatch.setattr("polyseme.estimators.base.load", lambda path: (loaded.append(path), load(path))[1])
+    opened = polyseme.open_run(run.path)
+    assert len(opened.topics()) == len(opened.sample(20).topics()) == 3
+    assert opened.sample(20).doc_topic.shape == (20, 3)
+    assert len(opened.search("plums and metal", 2)) == 2  # builds the index
+    assert len(loaded) == 1
+
+
 def test_search_from_python(run: polyseme.Run) -> None:
     first = run.search("plums and metal", 2)
     assert [hit.rank for hit in first] == [1, 2]
