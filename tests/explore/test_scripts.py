@@ -176,15 +176,25 @@ def test_folding(fitted, tmp_path):
     run_node("folding", vectors, tmp_path)
 
 
-def answers(index, hits, query):
+def answers(scores, hits, query):
     return {
         "query": query,
-        "scores": index.scores([query])[0].tolist(),
+        "scores": scores.tolist(),
+        "unknown": [{"word": found.word, "nearest": found.nearest} for found in hits.unknown],
         "hits": [
             {"row": hit.row, "score": hit.score, "words": [[reason.word, reason.weight] for reason in hit.words]}
             for hit in hits
         ],
     }
+
+
+ASKED = (
+    "harbour ships wind",
+    "the loans of banks",
+    "sai* -wind loans",
+    "bank* flour NOT rat*",
+    "laon wimd viloin zebra brocker* zeb*",
+)
 
 
 def test_search(fitted, tmp_path):
@@ -193,14 +203,21 @@ def test_search(fitted, tmp_path):
     names = ("core", "documents", "counts", "rules")
     for name, (model, data) in fitted.items():
         index = SearchIndex(data.counts, data.vocabulary, vectorizer=data.vectorizer).set_model(model)
-        queries = [answers(index, index.search(query, k=10), query) for query in QUERIES]
+        queries = []
+        for query in QUERIES:
+            found = replace(index.search(query, k=10), unknown=index.unknown_words(query))
+            queries.append(answers(index.scores(query)[0], found, query))
         vectors[name] = {"queries": queries, **page_sections(data, *names)}
     options = {"language": "english", "min_df": 1, "max_df": 1.0, "page": False, "random_state": 0}
     run = fit(themed_texts()[0], 4, output=tmp_path / "run", **options)
-    index = SearchIndex(run.counts, run.vocabulary, vectorizer=run.vectorizer).set_model(run.model)
-    queries = [
-        answers(index, run.search(query, 10), query) for query in (*QUERIES, "harbour ships wind", "the loans of banks")
-    ]
+    queries = []
+    for query in (*QUERIES, *ASKED):
+        scores = np.zeros(run.counts.shape[0])
+        for hit in run.search(query, len(scores)):
+            scores[hit.row] = hit.score
+        queries.append(answers(scores, run.search(query, 10), query))
+    assert [len(found["unknown"]) for found in queries[-3:]] == [0, 0, 6]
+    assert [word["nearest"] != () for word in queries[-1]["unknown"]] == [True, True, True, False, True, False]
     vectors["a run"] = {"queries": queries, **page_sections(run_page_data(run), *names)}
     run_node("search", vectors, tmp_path)
 
@@ -216,6 +233,12 @@ QUOTED = (
     'apple "pears',
     '".." apple',
     "no phrase",
+    'ap* -pear well-rea* NOT Hill* -5 k-means "a -b c*" not - ÉT* 银* NOT -snow',
+    'apple - "pears"',
+    "apple NOT",
+    "-apple NOT pears",
+    'apple -"pears"',
+    'apple NOT "pears"',
 )
 FRUIT = [
     "Apple pears grow on a hill. The farmer's apples are red.",
@@ -228,14 +251,14 @@ def test_query(tmp_path):
     vectors = []
     for query in QUOTED:
         try:
-            words, phrases = parse_query(query)
+            asked = parse_query(query)
         except InputError:
             vectors.append({"query": query, "problem": True})
             continue
-        finder = QueryFinder([], phrases, CountVectorizer(vocabulary=["a"]))
+        finder = QueryFinder([], asked.phrases, CountVectorizer(vocabulary=["a"]))
         texts = [[text, finder.has_phrases(text)] for text in (*FRUIT, *TONGUES)]
-        vectors.append({"query": query, "words": words, "phrases": phrases, "problem": False, "texts": texts})
-    assert sum(vector["problem"] for vector in vectors) == 2
+        vectors.append({"query": query, "problem": False, "texts": texts, **asked._asdict()})
+    assert sum(vector["problem"] for vector in vectors) == 6
     run_node("query", vectors, tmp_path)
 
 

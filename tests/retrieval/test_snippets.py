@@ -27,8 +27,10 @@ def marked(snippet):
 
 def test_a_query_has_words_and_phrases():
     assert parse_query('phone "hard  drive" “New York” x') == (
-        "phone  hard  drive   New York  x",
+        "phone hard drive New York x",
         ("hard drive", "New York"),
+        (),
+        (),
     )
     assert parse_query("no phrase").phrases == ()
     with pytest.raises(InputError, match="a quotation mark without a partner: close the phrase"):
@@ -38,6 +40,23 @@ def test_a_query_has_words_and_phrases():
             parse_query(empty)
     with pytest.raises(InputError, match="query must be a text, got int"):
         parse_query(5)
+
+
+def test_a_query_has_beginnings_of_words_and_excluded_words():
+    asked = parse_query('hard* well-rea* -winter -5 k-means NOT Rain* "a -b c*" not a - b NOT -snow')
+    assert asked.words.split() == ["well-", "-5", "k-means", "a", "-b", "c*", "not", "a", "-", "b"]
+    assert asked.phrases == ("a -b c*",)
+    assert asked.prefixes == ("hard*", "rea*")
+    assert asked.excluded == ("winter", "Rain*", "snow")
+    for query, message in {
+        "rain NOT": "ends with NOT: write the word",
+        "-rain NOT snow": "only excludes words: add a word",
+        'rain -"new york"': "excludes a phrase: exclude single words",
+        'rain NOT "new york"': "excludes a phrase: exclude single words",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            parse_query(query)
+    assert parse_query('rain - "new york"').phrases == ("new york",)
 
 
 @pytest.mark.parametrize(

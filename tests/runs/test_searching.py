@@ -270,3 +270,29 @@ def test_another_process_builds_the_same_files(run: polyseme.Run, tmp_path: Path
     subprocess.run([sys.executable, "-c", program, str(copies[1].path)], check=True, env=variables)
     for name in (INDEX_FILE, "documents.index", "documents.blocks"):
         assert (copies[0].path / name).read_bytes() == (copies[1].path / name).read_bytes()
+
+
+def test_beginnings_of_words_and_excluded_words(run: polyseme.Run) -> None:
+    """The same documents as with all words that begin so, or with exclude=."""
+    words = [word for word in run.vocabulary if word.startswith("car") or word.startswith("cap")]
+    assert len(words) == 2
+    found = run.search("ca*", 48, method="bm25")
+    assert ids(found) == ids(run.search(" ".join(words), 48, method="bm25")) == those(lambda number, row: number % 3)
+    without = ids(run.search("drive", 48, exclude="harbor", method="bm25"))
+    for query in ("drive -harbor", "drive NOT harbor", "drive -harb*"):
+        assert ids(run.search(query, 48, method="bm25")) == without
+    assert ids(run.search('"hard drive" -harbor', 48)) == those(lambda number, row: number % 6 == 3)
+    for arguments in (("drive", "-harbor"), ("-harbor", "drive"), ("drive", "NOT", "harbor"), ("drive -harbor",)):
+        shown = here("search", str(run.path), *arguments, "-n48", "--method", "bm25", "--json")
+        assert {hit["id"] for hit in json.loads(shown.stdout)["hits"]} == without
+    with pytest.raises(InputError, match=r"-harbro: the run does not count 'harbro': .* \(nearest: harbor\)"):
+        run.search("drive -harbro")
+
+
+def test_unknown_words_have_the_nearest_known_ones(run: polyseme.Run) -> None:
+    found = run.search("drive the capzain zebra sevrer zeb* driv*", 1)
+    assert found.unknown == (("capzain", ("captain",)), ("zebra", ()), ("sevrer", ("server",)), ("zeb*", ()))
+    assert found.to_dict()["unknown"][0] == {"word": "capzain", "nearest": ["captain"]}
+    assert run.search("drive the captain").unknown == ()
+    shown = here("search", str(run.path), "capzain", "zebra")
+    assert "Not in the vocabulary: capzain (nearest: captain), zebra." in " ".join(shown.stdout.split())

@@ -26,7 +26,7 @@ from polyseme.cli.commands.evaluate import evaluate
 from polyseme.cli.commands.explore import explore
 from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
-from polyseme.cli.commands.search import search
+from polyseme.cli.commands.search import SearchCommand, search
 from polyseme.cli.commands.select import select
 from polyseme.cli.commands.topics import topics
 from polyseme.cli.commands.transform import transform
@@ -92,7 +92,7 @@ app = typer.Typer(
 )
 for group in COMMANDS.values():
     for command in group:
-        app.command()(command)
+        app.command(cls=SearchCommand if command is search else None)(command)
 
 
 def _first_line(command: Callable[..., None]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         write_trec_run,
     )
     from polyseme.retrieval.index import SearchIndex
-    from polyseme.retrieval.queries import Hit, Results, WordScore
+    from polyseme.retrieval.queries import Hit, Results, UnknownWord, WordScore
     from polyseme.retrieval.senses import RelatedWord, Sense
 
 _MODULES = {
@@ -30,6 +30,7 @@ _MODULES = {
     "SearchEvaluation": "evaluation",
     "SearchIndex": "index",
     "Sense": "senses",
+    "UnknownWord": "queries",
     "WordScore": "queries",
     "evaluate_rankings": "evaluation",
     "evaluate_search": "evaluation",
@@ -49,6 +50,7 @@ __all__ = [
     "SearchEvaluation",
     "SearchIndex",
     "Sense",
+    "UnknownWord",
     "WordScore",
     "evaluate_rankings",
     "evaluate_search",

@@ -18,12 +18,14 @@ from polyseme.errors import InputError
 from polyseme.io.arrays import StringTable
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.files import IndexParts, read_index, write_index
+from polyseme.retrieval.nearest import nearest_words
 from polyseme.retrieval.postings import Postings, Ranking
 from polyseme.retrieval.queries import (
     Allocate,
     Hit,
     Results,
     SparseRows,
+    UnknownWord,
     WordScore,
     best_rows,
     in_memory,
@@ -42,7 +44,7 @@ from polyseme.retrieval.scores import (
     method_settings,
     topic_space,
 )
-from polyseme.retrieval.snippets import QueryFinder, Snippet
+from polyseme.retrieval.snippets import QueryFinder, QueryText, Snippet
 from polyseme.text.languages import PHRASE_SEPARATOR
 from polyseme.text.words import WordRules, plain_rules
 from polyseme.utils import check_integer, checked_counts, valid_counts
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 _QUERIES_AT_ONCE = 64
 _WORDS_MARKED = 20
 """Largest number of words that a snippet marks. Of a longer query, these are the words that add most to the score."""
+_MOST_NEAREST = 12
+"""Number of unknown words of a query for which the nearest words are searched."""
 _NO_WORDS = "The query has no words that the index knows."
 _NO_MATCH = "No document matches the query."
 
@@ -317,8 +321,9 @@ class SearchIndex:
 
         Parameters
         ----------
-        query : str or array-like
-            A text, or one row of counts.
+        query : str, QueryText or array-like
+            A text, the parts of one (`polyseme.retrieval.snippets.parse_query`) whose words and prefixes are counted,
+            or one row of counts.
         k : int, default=10
             Number of documents.
         method : str, default="bm25+topics"
@@ -654,7 +659,8 @@ class SearchIndex:
         Parameters
         ----------
         words : str
-            The words. Stop words and words that the index does not know are ignored.
+            The words. Stop words and words that the index does not know are ignored. A single word that ends with *
+            stands for all words that begin with it.
 
         Returns
         -------
@@ -673,6 +679,8 @@ class SearchIndex:
     def _columns_with(self, text: str) -> list[list[int]]:
         """Return for each known word of a text the columns of the word and of the joined phrases that contain it."""
         rules = self._query_vectorizer
+        if text.endswith("*"):
+            return [columns] if (columns := self._columns_of_prefix(text)) else []
         if not (isinstance(rules, WordRules) and rules.phrases):
             return [[column] for column in self._query_rows(text).indices.tolist()]
         names = {rules.shown.get(key, key) for key in rules.word_keys([text])[0]}
@@ -680,12 +688,70 @@ class SearchIndex:
         by_name = ([column for column, words in enumerate(parts) if name in words] for name in sorted(names))
         return [columns for columns in by_name if columns]
 
+    def _columns_of_prefix(self, prefix: str) -> list[int]:
+        """Return the columns of the words that begin with a text that ends with *, and of the text as a word.
+
+        A joined phrase begins with the text if one of its words does.
+        """
+        rules, text = self._query_vectorizer, prefix.rstrip("*")
+        prepare = rules.tokens.prepare if isinstance(rules, WordRules) else str.lower
+        start = text if prepare is None else prepare(text)
+        columns = set(self._query_rows(text).indices.tolist())
+        for column, name in enumerate(self.vocabulary):
+            if name.startswith(start) or f"{PHRASE_SEPARATOR}{start}" in name:
+                columns.add(column)
+        return sorted(columns)
+
+    def unknown_words(self, query: str | QueryText) -> tuple[UnknownWord, ...]:
+        """Return the words of a query that the index does not know, with the nearest known ones.
+
+        Parameters
+        ----------
+        query : str or QueryText
+            The query. Its stop words are ignored.
+
+        Returns
+        -------
+        tuple of UnknownWord
+            The words in the order of the query; those after the twelfth without the nearest ones.
+        """
+        asked = QueryText(query) if isinstance(query, str) else query
+        rules = self._query_vectorizer
+        if hasattr(rules, "_word_rules"):  # a Vectorizer of this package
+            rules = rules._word_rules()
+        if isinstance(rules, WordRules):
+            sequences, names = rules.known_sequences(iter([[asked.words]]))
+            words = [names[number] for number in sequences.numbers()[0]]
+        else:
+            words = rules.build_analyzer()(asked.words) if hasattr(rules, "build_analyzer") else []
+        unknown = [word for word in dict.fromkeys(words) if self._columns.get(word, -1) < 0]
+        unknown += [prefix for prefix in dict.fromkeys(asked.prefixes) if not self._columns_of_prefix(prefix)]
+        if not unknown:
+            return ()
+        frequencies = self.scoring.terms.postings.frequencies()
+        return tuple(
+            UnknownWord(
+                word,
+                nearest_words(word.rstrip("*"), self.vocabulary, frequencies) if number < _MOST_NEAREST else (),
+            )
+            for number, word in enumerate(unknown)
+        )
+
     @cached_property
     def _query_vectorizer(self) -> Any:
         return plain_rules(self._columns) if self.vectorizer is None else self.vectorizer
 
     def _query_rows(self, queries: Any) -> SparseRows:
-        return query_counts(queries, self._query_vectorizer, len(self.vocabulary))
+        if not isinstance(queries, QueryText):
+            return query_counts(queries, self._query_vectorizer, len(self.vocabulary))
+        rows = self._query_rows(queries.words)
+        added = {column for prefix in queries.prefixes for column in self._columns_of_prefix(prefix)}
+        values = dict.fromkeys(added, 1.0) | dict(zip(rows.indices.tolist(), rows.data.tolist(), strict=True))
+        columns = sorted(values)
+        return SparseRows(
+            np.array([0, len(columns)], dtype=np.int32), np.array(columns, dtype=np.int32),
+            np.array([values[column] for column in columns]), rows.shape,
+        )  # fmt: skip
 
     def _document(self, row: int) -> SparseRows:
         """Return the counts of a document as a query."""

@@ -129,6 +129,21 @@ class Hit:
         }
 
 
+class UnknownWord(NamedTuple):
+    """A word of a query that the index does not know.
+
+    Attributes
+    ----------
+    word : str
+        The word.
+    nearest : tuple of str
+        Words of the index that differ from it by one or two letters, nearest first.
+    """
+
+    word: str
+    nearest: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Results(Sequence[Hit]):
     """The hits of one query as a sequence, best first.
@@ -141,11 +156,14 @@ class Results(Sequence[Hit]):
         The hits.
     note : str
         Reason why there are no hits, or an empty string.
+    unknown : tuple of UnknownWord
+        Words of the query that a search in a run did not know, with the nearest known ones.
     """
 
     method: str
     hits: tuple[Hit, ...]
     note: str = ""
+    unknown: tuple[UnknownWord, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -168,9 +186,14 @@ class Results(Sequence[Hit]):
         Returns
         -------
         dict
-            Method, note and hits.
+            Method, note, unknown words and hits.
         """
-        return {"method": self.method, "note": self.note, "hits": [hit.to_dict(n_words) for hit in self.hits]}
+        return {
+            "method": self.method,
+            "note": self.note,
+            "unknown": [{"word": found.word, "nearest": list(found.nearest)} for found in self.unknown],
+            "hits": [hit.to_dict(n_words) for hit in self.hits],
+        }
 
 
 Allocate = Callable[[str, Any, int], Array]

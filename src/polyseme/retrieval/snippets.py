@@ -1,7 +1,9 @@
 """Matches of a query in a text: exact phrases, and snippets with the matched words.
 
 A query may contain phrases in quotation marks. A text matches a phrase if it contains the phrase as written and not
-inside a longer word. Upper and lower case, white space and the kind of apostrophe are ignored.
+inside a longer word. Upper and lower case, white space and the kind of apostrophe are ignored. Outside of phrases,
+`comput*` stands for all words that begin with comput, and `-word` and `NOT word` exclude documents with the word
+(`-comput*`: with one of these words).
 
 A snippet is the part of a text with the most words of the query. A word of the text is marked if it has the same stem
 as a word of the query (the same form, if words are not stemmed): these are the forms that were counted as one word.
@@ -14,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 from polyseme.errors import InputError
@@ -30,6 +32,8 @@ _WITHOUT_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Characters of scripts that do not separate all words by spaces."""
+_PREFIX = re.compile(r"(.*?)(\w+\*)")
+_EXCLUSION = re.compile(r"-[^\W\d_]")
 _PIECE = re.compile(r"\S+")
 _PART = re.compile(rf"\w+(?:[{_APOSTROPHES}]\w+)*")
 _OUTER = re.compile(r"^[\W_]+|[\W_]+$")
@@ -56,9 +60,13 @@ class QueryText(NamedTuple):
     """The text of a query."""
 
     words: str
-    """The text without quotation marks."""
-    phrases: tuple[str, ...]
+    """The words, including those of the phrases."""
+    phrases: tuple[str, ...] = ()
     """The parts in quotation marks."""
+    prefixes: tuple[str, ...] = ()
+    """Beginnings of words, each with a * at its end."""
+    excluded: tuple[str, ...] = ()
+    """Words that a document must not contain, and beginnings of such words with a * at the end."""
 
 
 class _Mark(NamedTuple):
@@ -69,7 +77,7 @@ class _Mark(NamedTuple):
 
 
 def parse_query(query: Any) -> QueryText:
-    """Return the words and the phrases of a query. Raise InputError if a quotation mark or a phrase is incomplete."""
+    """Return the parts of a query. Raise InputError if a quotation mark, a phrase or an exclusion is incomplete."""
     if not isinstance(query, str):
         raise InputError(f"query must be a text, got {type(query).__name__}.")
     parts = _QUOTES.sub('"', query).split('"')
@@ -79,7 +87,33 @@ def parse_query(query: Any) -> QueryText:
     for phrase in phrases:
         if not re.search(r"\w", phrase):
             raise InputError("The query has a phrase without words: put words between the quotation marks.")
-    return QueryText(" ".join(parts), phrases)
+    words: list[str] = []
+    prefixes: list[str] = []
+    excluded: list[str] = []
+    for plain, phrase in zip_longest(parts[::2], phrases, fillvalue=""):
+        tokens = plain.split()
+        if phrase and tokens and (tokens[-1] == "NOT" or (tokens[-1] == "-" and plain.endswith("-"))):
+            raise InputError("The query excludes a phrase: exclude single words, such as -word.")
+        negate = False
+        for token in tokens:
+            if token == "NOT":
+                negate = True
+                continue
+            begins = _PREFIX.fullmatch(token)
+            if negate or _EXCLUSION.match(token):
+                excluded.append(token.lstrip("-"))
+            elif begins:
+                words.append(begins[1])
+                prefixes.append(begins[2])
+            else:
+                words.append(token)
+            negate = False
+        if negate:
+            raise InputError("The query ends with NOT: write the word to exclude after it.")
+        words.append(phrase)
+    if excluded and not prefixes and not any(words):
+        raise InputError("The query only excludes words: add a word to search for.")
+    return QueryText(" ".join(filter(None, words)), phrases, tuple(prefixes), tuple(excluded))
 
 
 def phrase_pattern(phrase: str) -> re.Pattern[str]:

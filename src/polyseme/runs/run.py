@@ -221,7 +221,8 @@ class Run:
         ----------
         query : str
             Words to search for or, with `like`, the id of a document. A document must contain the parts of the query in
-            quotation marks exactly, apart from upper and lower case; this needs the texts of the run.
+            quotation marks exactly, apart from upper and lower case; this needs the texts of the run. `comput*` stands
+            for all words that begin so, and `-word` or `NOT word` excludes documents with the word.
         k : int, default=10
             Number of documents. Filters are applied before the best documents are chosen.
         method : str, default="bm25+topics"

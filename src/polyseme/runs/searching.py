@@ -57,19 +57,22 @@ class SearchFilters(NamedTuple):
     since: Days | None = None
     until: Days | None = None
     """Documents from the first day of `since` to the last day of `until`."""
-    excluded: tuple[str, ...] = ()
-    """Documents without these words."""
+    excluded: tuple[tuple[str, str], ...] = ()
+    """Documents without these words. Each word stands after its name in messages."""
 
     @classmethod
-    def of(cls, label: Any, topic: Any, since: Any, until: Any, exclude: Any) -> SearchFilters:
-        """Check the arguments of `Run.search`: each may be one value or several."""
+    def of(
+        cls, label: Any, topic: Any, since: Any, until: Any, exclude: Any, asked: tuple[str, ...] = ()
+    ) -> SearchFilters:
+        """Check the arguments of `Run.search`: each may be one value or several. The query excludes words as well."""
         labels = _several("label", label, (str,), "a label")
         topics = _several("topic", topic, (str, Integral), "the number or the name of a topic")
         excluded = _several("exclude", exclude, (str,), "a word")
         first, last = _check_day("since", since), _check_day("until", until)
         if first is not None and last is not None and last.last < first.first:
             raise InputError(f"since= must not be after until=, got {since!r} and {until!r}.")
-        return cls(labels, topics, first, last, excluded)
+        named = (*(("exclude=", word) for word in excluded), *((f"-{word}", word) for word in asked))
+        return cls(labels, topics, first, last, named)
 
     def allowed(
         self, index: SearchIndex, documents: DocumentStore, names: Mapping[int, str], doc_topic: Callable[[], Array]
@@ -87,10 +90,14 @@ class SearchFilters(NamedTuple):
             masks.append(np.isin(_main_topics(doc_topic(), len(documents)), wanted))
         if self.since is not None or self.until is not None:
             masks.append(documents.between(self.since, self.until))
-        for word in self.excluded:
+        for name, word in self.excluded:
             with_word = index.documents_with(word)
             if not with_word:
-                raise InputError(f"exclude=: the run does not count {word!r}: it is unknown, rare or a stop word.")
+                nearest = [near for unknown in index.unknown_words(word.rstrip("*")) for near in unknown.nearest]
+                instead = f" (nearest: {', '.join(nearest)})" if nearest else ""
+                raise InputError(
+                    f"{name}: the run does not count {word!r}: it is unknown, rare or a stop word{instead}."
+                )
             masks += [~mask for mask in with_word]
         return np.logical_and.reduce(masks) if masks else None
 
@@ -116,8 +123,8 @@ def search_run(
     of `Run.search`.
     """
     method_settings(method, None, None)  # raises for an unknown method before an index is built
-    asked = QueryText(query, ()) if like else parse_query(query)
-    filters = SearchFilters.of(label, topic, since, until, exclude)
+    asked = QueryText(query) if like else parse_query(query)
+    filters = SearchFilters.of(label, topic, since, until, exclude, asked.excluded)
 
     def answer(index: SearchIndex) -> Results:
         info, documents = store.info, store.documents
@@ -137,12 +144,14 @@ def search_run(
                 return index.similar_documents(query, size, method=method, allowed=allowed)
             if asked.phrases:
                 return _with_phrases(index, asked, size, method, allowed)
-            return index.search(asked.words, size, method=method, allowed=allowed)
+            return index.search(asked, size, method=method, allowed=allowed)
 
         results = _one_of_each(best, k, documents.arrays["firsts"])
         if not results and allowed is not None:
             note = results.note if allowed.any() else "No document passes the filters."
             results = replace(results, note=note.replace("the query.", "the query and the filters."))
+        if not like:
+            results = replace(results, unknown=index.unknown_words(asked))
         for hit in results:
             _ = hit.words, hit.snippet  # reads the documents of the hits, so that a damaged file is noticed here
         return results
@@ -217,7 +226,7 @@ def _with_phrases(index: SearchIndex, asked: QueryText, k: int, method: str, all
     hits: list[Hit] = []
     size, seen = max(_PHRASE_CANDIDATES, 4 * k), 0
     while True:
-        results = index.search(asked.words, size, method=method, allowed=candidates)
+        results = index.search(asked, size, method=method, allowed=candidates)
         for hit in results.hits[seen:]:
             if len(hits) < k and finder.has_phrases(index.texts[hit.row]):
                 hits.append(replace(hit, rank=len(hits) + 1, _find=lambda row: finder.snippet(index.texts[row])))

@@ -10,8 +10,9 @@ const CLOSE = 1e-3;
 for (const [name, page] of Object.entries(vectors)) {
   test(`ranking and reasons are those of the index: ${name}`, async () => {
     await open(page);
-    for (const { query, scores, hits } of page.queries) {
-      const { hits: found } = await searchText(query, 10, { reasons: 1000 });
+    for (const { query, scores, hits, unknown } of page.queries) {
+      const { hits: found, query: asked } = await searchText(query, 10, { reasons: 1000 });
+      assert.deepEqual(asked.unknown, unknown);
       const column = (list, key) => list.map((hit) => hit[key]);
       assertClose(column(found, "score"), column(hits, "score"), CLOSE);
       for (const { document, score, term, latent } of found) {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
+from typer.core import TyperCommand
 
 from polyseme.cli import options
 from polyseme.cli.console import Console, print_json, screen_reporter
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from polyseme.retrieval.queries import Hit, Results
 
 WORDS_SHOWN = 6
+UNKNOWN_SHOWN = 12
 MARKED = "bold green"
+_EXCLUDED = re.compile(r"-(?!n\d)[^\W\d_][^\s=]+")
 
 
 def search(
@@ -26,8 +30,9 @@ def search(
         list[str],
         typer.Argument(
             metavar="WORDS...",
-            help="Words to search for or, with --like, the id of a document. Documents must contain a phrase in double "
-            "quotation marks exactly; in a shell write '\"new york\"'.",
+            help="Words to search for or, with --like, the id of a document. comput* stands for all words that begin "
+            "so; -word or NOT word excludes documents with the word; documents must contain a phrase in double "
+            "quotation marks exactly. In a shell write '\"new york\" comput*'.",
         ),
     ],
     number: Annotated[
@@ -72,7 +77,7 @@ def search(
 
       polyseme search letters-run harvest and weather
 
-      polyseme search letters-run '"harvest moon"' --since 1871-06 --not winter
+      polyseme search letters-run '"harvest moon" rain*' -winter --since 1871-06
 
       polyseme search letters-run 1871/june.txt --like --json
     """
@@ -90,10 +95,27 @@ def search(
     )  # fmt: skip
     if as_json:
         print_json(results.to_dict())
-    elif len(results):
+        return
+    if results.unknown:
+        Console().print(Text(_unknown_words(results)))
+    if len(results):
         Console().print(_hit_table(results))
     else:
         Console().print(results.note)
+
+
+class SearchCommand(TyperCommand):
+    """The command with -word as an argument, although it looks like an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments. A space before the dash makes an excluded word an argument."""
+        return super().parse_args(ctx, [f" {arg}" if _EXCLUDED.fullmatch(arg) else arg for arg in args])
+
+
+def _unknown_words(results: Results) -> str:
+    words = [f"{word} (nearest: {', '.join(nearest)})" if nearest else word for word, nearest in results.unknown]
+    more = f" and {len(words) - UNKNOWN_SHOWN} more" if len(words) > UNKNOWN_SHOWN else ""
+    return f"Not in the vocabulary: {', '.join(words[:UNKNOWN_SHOWN])}{more}."
 
 
 def _hit_table(results: Results) -> Table:

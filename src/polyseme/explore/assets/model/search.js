@@ -1,10 +1,14 @@
-// Search with counts, or with a text that may have phrases.
+// Search with counts, or with a text that may have phrases, beginnings of words and excluded words.
 
 import { corpus, model, rules, textOf } from "./corpus.js";
+import { nearestWords } from "./nearest.js";
 import { parsedQuery, phrasePattern, plainText } from "./query.js";
 import { rank } from "./ranking.js";
 import { explainer } from "./reasons.js";
 import { BARRIER } from "./words.js";
+
+// Number of unknown words for which the nearest words are searched.
+const MOST_NEAREST = 12;
 
 /**
  * @typedef {import("./words.js").Counts} Counts
@@ -17,7 +21,7 @@ import { BARRIER } from "./words.js";
  * @property {import("./reasons.js").Reason[]} reasons
  *
  * @typedef {object} Found
- * @property {Counts & {known: number, unknown: string[]}} query
+ * @property {Counts & {unknown: {word: string, nearest: string[]}[]}} query
  * @property {RegExp[]} phrases
  * @property {string} problem
  * @property {Hit[]} hits
@@ -52,8 +56,7 @@ export function search(query, count, { reasons = 6, ...options } = {}) {
 }
 
 /**
- * Returns the best documents for a text that may have phrases in quotation marks. `hits` contain
- * the phrases. A page without full texts cannot check this for all documents: `others` contain all
+ * Returns the best documents for the text of a query. `hits` contain its phrases. A page without full texts cannot check this for all documents: `others` contain all
  * words of the phrases, but not the phrases in the part of the text that the page has.
  *
  * @param {string} text
@@ -62,8 +65,14 @@ export function search(query, count, { reasons = 6, ...options } = {}) {
  * @returns {Promise<Found>}
  */
 export async function searchText(text, count, { reasons = 6 } = {}) {
-  const { words, phrases, problem } = parsedQuery(text);
-  const query = rules.counts(words);
+  const { words, phrases, prefixes, excluded, problem: fault } = parsedQuery(text);
+  const query = queryCounts(words, prefixes);
+  const uncounted = excluded.find((word) => !columnsWith(word).length);
+  const problem =
+    fault || uncounted === undefined
+      ? fault
+      : `-${uncounted}: the run does not count this word: it is unknown, rare or a stop word` +
+        `${nearestTo(uncounted)}.`;
   const found = {
     query,
     phrases: phrases.map(phrasePattern),
@@ -73,8 +82,9 @@ export async function searchText(text, count, { reasons = 6 } = {}) {
     topics: null,
   };
   if (problem) return found;
-  if (!phrases.length) return { ...found, ...search(query, count, { reasons }) };
-  const ranking = rank(query, model.n_documents, { allowed: withAllWords(phrases), once: false });
+  const allowed = allowedDocuments(phrases, excluded);
+  if (!phrases.length) return { ...found, ...search(query, count, { reasons, allowed }) };
+  const ranking = rank(query, model.n_documents, { allowed, once: false });
   const [having, unknown] = [[], []];
   const listed = new Set(); // groups of near-duplicates
   for (const d of ranking.order) {
@@ -92,26 +102,72 @@ export async function searchText(text, count, { reasons = 6 } = {}) {
   return { ...found, hits, others, topics: ranking.topics };
 }
 
-// Returns a mask of the documents that contain all words of some phrases, alone or joined. Words
-// that are not in the vocabulary are ignored; null if none is.
-function withAllWords(phrases) {
+// Returns the counts of the words and of the words that begin with the prefixes, and the unknown
+// ones.
+function queryCounts(words, prefixes) {
+  const counts = rules.counts(words);
+  const tally = new Map(prefixes.flatMap(columnsOfPrefix).map((column) => [column, 1]));
+  counts.words.forEach((word, i) => tally.set(word, counts.values[i]));
+  const columns = Uint32Array.from([...tally.keys()].sort((a, b) => a - b));
+  const unknown = [
+    ...counts.unknown,
+    ...new Set(prefixes.filter((prefix) => !columnsOfPrefix(prefix).length)),
+  ];
+  return {
+    words: columns,
+    values: Float64Array.from(columns, (column) => tally.get(column)),
+    unknown: unknown.map((word, i) => ({
+      word,
+      nearest: i < MOST_NEAREST ? nearestWords(word.replace(/\*+$/, "")) : [],
+    })),
+  };
+}
+
+// Returns the columns of the words that begin with a text that ends with *, and of the text as a
+// word. A joined phrase begins with the text if one of its words does.
+function columnsOfPrefix(prefix) {
+  const text = prefix.replace(/\*+$/, "");
+  const start = rules.prepared(text);
+  const columns = new Set(rules.counts(text).words);
+  model.words.forEach((name, column) => {
+    if (name.startsWith(start) || name.includes("_" + start)) columns.add(column);
+  });
+  return [...columns];
+}
+
+// Returns for each known word of a text the columns of the word and of the joined phrases that
+// contain it. A text that ends with * is the beginning of words.
+function columnsWith(text) {
+  if (text.endsWith("*")) return [columnsOfPrefix(text)].filter((found) => found.length);
+  if (!rules.phrases.length) return Array.from(rules.counts(text).words, (word) => [word]);
+  const names = new Set(rules.separate(text).filter((name) => name !== BARRIER));
+  return Array.from(names, (name) =>
+    model.words.flatMap((word, column) => (word.split("_").includes(name) ? [column] : [])),
+  ).filter((found) => found.length);
+}
+
+// Returns a mask of the documents that contain all words of some phrases, alone or joined, and none
+// of the excluded words. Words that are not in the vocabulary are ignored; null if none is.
+function allowedDocuments(phrases, excluded) {
   const { starts, columns } = corpus.byWord;
-  const wanted = phrases
-    .flatMap((phrase) => {
-      if (!rules.phrases.length) return Array.from(rules.counts(phrase).words, (word) => [word]);
-      const names = new Set(rules.separate(phrase).filter((name) => name !== BARRIER));
-      return Array.from(names, (name) =>
-        model.words.flatMap((word, column) => (word.split("_").includes(name) ? [column] : [])),
-      );
-    })
-    .filter((found) => found.length);
-  if (!wanted.length) return null;
+  const wanted = phrases.flatMap(columnsWith);
+  const unwanted = excluded.flatMap(columnsWith);
+  if (!wanted.length && !unwanted.length) return null;
   const allowed = new Uint8Array(model.n_documents).fill(1);
-  for (const found of wanted) {
+  const keep = (found, inside) => {
     const has = new Uint8Array(model.n_documents);
     for (const word of found)
       for (let i = starts[word]; i < starts[word + 1]; i++) has[columns[i]] = 1;
-    has.forEach((is, d) => is || (allowed[d] = 0));
-  }
+    has.forEach((is, d) => is === inside || (allowed[d] = 0));
+  };
+  wanted.forEach((found) => keep(found, 1));
+  unwanted.forEach((found) => keep(found, 0));
   return allowed;
+}
+
+// Returns the nearest words in parentheses, or "".
+function nearestTo(word) {
+  const { unknown } = queryCounts(word.replace(/\*+$/, ""), []);
+  const nearest = unknown.flatMap((found) => found.nearest);
+  return nearest.length ? ` (nearest: ${nearest.join(", ")})` : "";
 }

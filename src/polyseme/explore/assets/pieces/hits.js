@@ -101,13 +101,16 @@ export function hitRows(hits) {
 }
 
 /**
- * Returns a sentence about the words that the vocabulary does not have.
+ * Returns a sentence about the words that the vocabulary does not have, with the nearest ones.
  *
- * @param {{unknown: string[]}} counts
+ * @param {{unknown: {word: string, nearest: string[]}[]}} query
  * @returns {string}
  */
 export function unknownWords({ unknown }) {
   if (!unknown.length) return "";
   const more = unknown.length > 12 ? ` and ${unknown.length - 12} more` : "";
-  return ` Not in the vocabulary: ${unknown.slice(0, 12).join(", ")}${more}.`;
+  const words = unknown
+    .slice(0, 12)
+    .map(({ word, nearest }) => (nearest.length ? `${word} (nearest: ${nearest.join(", ")})` : word));
+  return ` Not in the vocabulary: ${words.join(", ")}${more}.`;
 }

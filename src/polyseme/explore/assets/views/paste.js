@@ -65,6 +65,7 @@ async function pasted(text) {
   const counts = rules.counts(text);
   if (!counts.words.length) return [empty("The model knows none of these words.")];
   const { hits } = search(counts, 10);
+  const unknown = counts.unknown.map((word) => ({ word, nearest: [] }));
   const theta = foldIn(model, counts);
   return [
     h(
@@ -77,7 +78,7 @@ async function pasted(text) {
           save: { name: "topics of the text", chart: true, rows: () => topicRows(theta) },
         }),
         card("Words", coloredText(text, theta), {
-          note: `${count(counts.known, "token")} of the vocabulary.${unknownWords(counts)}`,
+          note: `${count(counts.known, "token")} of the vocabulary.${unknownWords({ unknown })}`,
         }),
       ),
       h(

@@ -55,6 +55,7 @@ async function resultCards(text) {
         phrases.length
           ? "No document contains the phrase and matches the query."
           : "No document matches the query.",
+        unknownWords(query),
       ),
     ];
   const shared = h(
