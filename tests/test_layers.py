@@ -8,6 +8,7 @@ SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 
 LAYERS = (
     {"errors", "progress", "_native"},
+    {"options"},
     {"kernels"},
     {"utils"},
     {"priors", "losses"},

@@ -62,18 +62,17 @@ class TerminalReporter:
     """Reporter that shows the progress of a long call as bars, and its notes as lines.
 
     console : a console of rich.
-    translate : function that is applied to each note, such as one that replaces arguments by options.
     """
 
-    def __init__(self, console: Any, *, quiet: bool = False, translate: Callable[[str], str] = str) -> None:
-        self._console, self._quiet, self._translate = console, quiet, translate
+    def __init__(self, console: Any, *, quiet: bool = False) -> None:
+        self._console, self._quiet = console, quiet
 
     def stage(self, name: str, *, unit: str = "", size: float = 1.0) -> AbstractContextManager[ProgressUpdate]:
         return _stage_bar(self._console, visible(name), unit, size, quiet=self._quiet)
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(visible(self._translate(text)), soft_wrap=True)
+            self._console.print(visible(text), soft_wrap=True)
 
 
 def reporter(verbose: int) -> Reporter:

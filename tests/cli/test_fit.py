@@ -330,8 +330,8 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
 @pytest.mark.parametrize(
     ("options", "n_topics", "why"),
     [
-        ({"seeds": {"Fruit": ["plums"], "Metal": ["iron"], "Mine": ["zinc"]}}, 3, "seeds= names that many"),
-        ({"model": "hierarchical", "depth": 2}, 4, "depth=2 needs that many"),
+        ({"seeds": {"Fruit": ["plums"], "Metal": ["iron"], "Mine": ["zinc"]}}, 3, "that many have seed words"),
+        ({"model": "hierarchical", "depth": 2}, 4, "a tree of depth 2 needs that many"),
         ({"model": "hierarchical"}, 2, None),
     ],
 )

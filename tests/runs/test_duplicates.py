@@ -179,5 +179,5 @@ class TestBadInput:
         assert run.topics()
 
     def test_other_values(self) -> None:
-        with pytest.raises(InputError, match="duplicates= must be 'keep' or 'drop', got 'hide'"):
+        with pytest.raises(InputError, match="duplicates= must be keep or drop, got 'hide'"):
             polyseme.fit(corpus(), 3, duplicates="hide")

@@ -161,12 +161,12 @@ def test_every_model_makes_a_run(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "gpt"}, "model= must be one of plsa, lda"),
+        ({"model": "gpt"}, "model= must be plsa, lda, ctm"),
         ({"model": "lda", "background": 0.1}, "background= is not an option of model=lda"),
         ({"model": "plsa", "depth": 2}, "depth= is not an option of model=plsa"),
         ({"model": "ctm", "seeds": {"a": ["plums"]}}, "seeds= is not an option of model=ctm"),
         ({"model": "ctm", "shards": True}, "model=ctm cannot be fitted from shards"),
-        ({"n_topics": 0}, "n_topics must be"),
+        ({"n_topics": 0}, "n_topics= must be"),
         ({"n_topics": 31}, "too few for 31 topics"),
         ({"language": "klingon"}, "klingon"),
     ],

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 import polyseme
 from polyseme import InputError
-from polyseme.cli.console import with_option_names
 from polyseme.core.tree import as_tree
 from polyseme.datasets import sample_corpus
 from polyseme.io import models as storage
@@ -107,7 +106,6 @@ def test_options_reach_the_model():
         make_model("lda", 4, max_iter=0)
     with pytest.raises(InputError, match="model= must be one of plsa, lda, nmf, hierarchical, ctm, labels, got 'lsa'"):
         text_model("lsa")
-    assert with_option_names("n_topics=7 is") == "-k 7 is"
 
 
 # trees

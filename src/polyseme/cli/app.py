@@ -13,7 +13,7 @@ from polyseme.errors import InputError, MissingExtraError, ModelFileError, Shard
 try:
     import rich  # noqa: F401
     import typer
-    from typer.core import TyperGroup
+    from typer.core import TyperCommand, TyperGroup
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
         raise
@@ -26,12 +26,13 @@ from polyseme.cli.commands.evaluate import evaluate
 from polyseme.cli.commands.explore import explore
 from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
-from polyseme.cli.commands.search import SearchCommand, search
+from polyseme.cli.commands.search import EXCLUDED_WORD, search
 from polyseme.cli.commands.select import select
 from polyseme.cli.commands.topics import topics
 from polyseme.cli.commands.transform import transform
 from polyseme.cli.commands.update import update
-from polyseme.cli.console import FAILED, INTERRUPTED, print_error, with_option_names
+from polyseme.cli.console import FAILED, INTERRUPTED, print_error
+from polyseme.options import GROUPS, OUTPUT, naming_flags
 
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
@@ -40,6 +41,32 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Use and change": (transform, update, edit, export),
 }
 """Commands in the groups of the help text."""
+
+
+class GroupedCommand(TyperCommand):
+    """Command that prints its options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the options without a group, and the options of each group."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", *GROUPS)}
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
+            argument = parameter.param_type_name == "argument"
+            group = "Arguments" if argument else OUTPUT if parameter.name == "help" else parameter.rich_help_panel
+            if record := parameter.get_help_record(ctx):
+                sections[group or "Options"].append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class SearchCommand(GroupedCommand):
+    """Command that takes -word as an argument, although it looks like an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments. A space before the dash makes an excluded word an argument."""
+        return super().parse_args(ctx, [f" {arg}" if EXCLUDED_WORD.fullmatch(arg) else arg for arg in args])
 
 
 class CommandGroup(TyperGroup):
@@ -61,7 +88,7 @@ class CommandGroup(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run a command; in standalone mode, turn errors into one line on standard error and an exit code."""
-        run = partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra)
+        run = naming_flags()(partial(super().main, args, prog_name, complete_var, False, windows_expand_args, **extra))
         if not standalone_mode:
             return run()
         try:
@@ -69,7 +96,7 @@ class CommandGroup(TyperGroup):
         except typer.Abort:
             sys.exit(INTERRUPTED)
         except (InputError, ModelFileError, ShardError, MissingExtraError, OSError) as error:
-            print_error(with_option_names(str(error)))
+            print_error(str(error))
             sys.exit(FAILED)
         except MemoryError as error:
             reason = f" ({error})" if str(error) else ""
@@ -92,7 +119,7 @@ app = typer.Typer(
 )
 for group in COMMANDS.values():
     for command in group:
-        app.command(cls=SearchCommand if command is search else None)(command)
+        app.command(cls=SearchCommand if command is search else GroupedCommand)(command)
 
 
 def _first_line(command: Callable[..., None]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -29,22 +28,6 @@ FAILED = 1
 """Exit code of an error in the input, a file or the machine. Exit code 2 means wrong arguments."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as in shells."""
-
-_ARGUMENTS = (
-    "background", "ban", "branching", "categories", "delete", "depth", "duplicates", "encoding", "exclude", "format",
-    "id", "label", "labels_from", "language", "level", "levels", "max_df", "max_iter", "merge", "min_df", "model",
-    "n_components", "n_folds", "n_topics", "noise", "output", "overwrite", "random_state", "refit", "rename", "resume",
-    "sample", "seeds", "shards", "since", "stop_words", "text", "time", "title", "topic", "until",
-)  # fmt: skip
-"""Python arguments that are also options of commands."""
-_OPTIONS = {
-    "categories": "--category", "exclude": "--not", "n_components": "-k", "n_folds": "--folds", "n_topics": "-k",
-    "output": "-o", "random_state": "--seed",
-}  # fmt: skip
-"""Options whose names differ from that of the argument."""
-_FLAGS = {"shards=False": "--in-memory"}
-"""Arguments that are, with their value, one option."""
-_ARGUMENT = re.compile(rf"(?<![\w-])({'|'.join(_ARGUMENTS)})=(?!=)(True\b|False\b)?(?=(\w?))")
 
 _MIN_SHARE_SHOWN = 0.1
 """Labels with a smaller share of a topic are not shown."""
@@ -90,8 +73,8 @@ def print_error(message: str) -> None:
 
 
 def screen_reporter(*, quiet: bool = False) -> TerminalReporter:
-    """Return the reporter of a command: bars and notes on standard error, with the names of options."""
-    return TerminalReporter(Console(stderr=True), quiet=quiet, translate=with_option_names)
+    """Return the reporter of a command: bars and notes on standard error."""
+    return TerminalReporter(Console(stderr=True), quiet=quiet)
 
 
 def exit_if_interrupted(interrupted: bool) -> None:
@@ -99,16 +82,6 @@ def exit_if_interrupted(interrupted: bool) -> None:
     if interrupted:
         Console(stderr=True).print("Stopped early: these are the topics of the last completed iteration.")
         raise typer.Exit(INTERRUPTED)
-
-
-def with_option_names(message: str) -> str:
-    """Return a message of the library with the names of options: `encoding=` becomes `--encoding`."""
-
-    def option(match: re.Match[str]) -> str:
-        name = _FLAGS.get(match[0]) or _OPTIONS.get(match[1], f"--{match[1].replace('_', '-')}")
-        return f"{name} " if match[3] else name  # a value follows
-
-    return _ARGUMENT.sub(option, message)
 
 
 @dataclass(frozen=True)

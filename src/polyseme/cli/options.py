@@ -1,18 +1,23 @@
-"""Arguments and options that several commands share."""
+"""Options of commands, made from the declarations in `polyseme.options`."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from polyseme.errors import InputError
+from polyseme.options import OUTPUT, Option
 from polyseme.runs.store import check_is_run
 from polyseme.text.readers.inputs import places
 
 if TYPE_CHECKING:
     from polyseme.runs.view import TopicView
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def _existing_run(folder: str) -> str:
@@ -36,89 +41,41 @@ Inputs = Annotated[
 RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="A folder written by polyseme fit.", callback=_existing_run)
 ]
-TrustPattern = Annotated[
-    bool,
-    typer.Option("--trust-pattern", help="Use the token pattern of the run without checks. Only for runs you trust."),
-]
-Level = Annotated[
-    int | None,
-    typer.Option(
-        "--level", min=1, metavar="N", help="Use the level with N topics, by default the reading level.",
-        show_default=False,
-    ),
-]  # fmt: skip
-PageText = Literal["excerpt", "full", "none"]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", help="Format of all files, regardless of their names: lines, csv, jsonl, wiki, ..."),
-]
-Text = Annotated[
-    list[str] | None, typer.Option("--text", metavar="COLUMN", help="Column with the text. Repeat it to join several.")
-]
-Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column with the id of a document.")]
-Title = Annotated[str | None, typer.Option("--title", metavar="COLUMN", help="Column with the title.")]
-Label = Annotated[
-    str | None, typer.Option("--label", metavar="COLUMN", help="Column with a label, such as a category.")
-]
-Time = Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="Column with a date or time.")]
-Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Encoding of text files. By default it is detected for each file.")
-]
-Sample = Annotated[int | None, typer.Option("--sample", min=1, metavar="N", help="Draw N documents at random.")]
-Category = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--category",
-        metavar="LABEL",
-        help="Read only documents with a label that contains these words. Repeat it for several.",
-    ),
-]
-Noise = Annotated[
-    int, typer.Option("--noise", min=0, metavar="N", help="With --category: add N random other documents.")
-]
-Uncategorized = Annotated[bool, typer.Option("--uncategorized", help="Also read wiki articles that have no category.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="N", help="Seed of the random numbers.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
-Language = Annotated[
-    str, typer.Option("--language", help="Language of the texts: a name, an ISO code, auto (detected) or none.")
-]
-Phrases = Annotated[bool, typer.Option("--phrases", help="Join words that form a phrase: san_francisco.")]
-KeepNumbers = Annotated[
-    bool,
-    typer.Option(
-        "--keep-numbers",
-        help="Count numbers as words. Years are always counted; so are all numbers with --language none.",
-    ),
-]
-StopWords = Annotated[
-    Path | None,
-    typer.Option(
-        "--stop-words", metavar="FILE", help="Text file with words to leave out, besides those of the language."
-    ),
-]
-MinDf = Annotated[
-    int,
-    typer.Option(
-        "--min-df",
-        min=1,
-        metavar="N",
-        help="Leave out words that occur in fewer than N documents. Not applied to fewer than 20 documents.",
-    ),
-]
-MaxDf = Annotated[
-    float,
-    typer.Option(
-        "--max-df",
-        min=0.0,
-        max=1.0,
-        metavar="SHARE",
-        help="Leave out words that occur in a larger share of the documents. Not applied to fewer than 20 documents.",
-    ),
-]
-MaxIter = Annotated[
-    int | None, typer.Option("--max-iter", min=1, metavar="N", help="Maximum number of iterations.", show_default=False)
-]
+TRUST_PATTERN = Option(
+    "trust_pattern", "Use the token pattern of the run without checks. Only for runs you trust.", None, bool, False
+)
+JSON = Option("as_json", "Print JSON instead of a table.", OUTPUT, bool, False, ("--json",))
+QUIET = Option("quiet", "Print only the result and errors.", OUTPUT, bool, False, ("--quiet", "-q"))
+
+
+def takes(*options: Option) -> Callable[[Command], Command]:
+    """Add options to a command, which gets their values as keyword arguments by their Python names."""
+
+    def decorate(command: Command) -> Command:
+        added = {option.name: _parameter(option) for option in options}
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        arguments = [each for each in own if each.name not in added and each.kind is not each.VAR_KEYWORD]
+        parameters = sorted([*arguments, *added.values()], key=lambda each: each.kind)
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """Return an option as typer reads it from the signature of a command."""
+    kind: Any = Literal[option.choices] if option.choices else option.type
+    if option.several:
+        kind = list[kind]
+    settings = typer.Option(
+        *option.declared_flags, help=option.help, metavar=option.metavar, min=option.least, max=option.most,
+        rich_help_panel=option.group, callback=_CONVERSIONS.get(option.name),
+    )  # fmt: skip
+    if option.default is None:
+        kind = kind | None
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, settings]
+    )
 
 
 def open_level(run: str, level: int | None, *, trust_pattern: bool) -> TopicView:
@@ -129,43 +86,7 @@ def open_level(run: str, level: int | None, *, trust_pattern: bool) -> TopicView
     return opened.view if level is None else opened.level(level)
 
 
-def reading(
-    format: str | None,
-    text: list[str] | None,
-    id: str | None,
-    title: str | None,
-    label: str | None,
-    time: str | None,
-    encoding: str | None,
-    uncategorized: bool,
-) -> dict[str, Any]:
-    """Return the arguments of `polyseme.text.read` that describe the input."""
-    return {
-        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
-        "uncategorized": uncategorized,
-    }  # fmt: skip
-
-
-def sampling(sample: int | None, category: list[str] | None, noise: int, seed: int) -> dict[str, Any]:
-    """Return the arguments of `polyseme.text.read` that choose documents."""
-    return {"sample": sample, "categories": category, "noise": noise, "seed": seed}
-
-
-def counting(
-    language: str, phrases: bool, keep_numbers: bool, stop_words: list[str] | None, min_df: int, max_df: float
-) -> dict[str, Any]:
-    """Return the arguments of Vectorizer that the options set, as JSON values."""
-    return {
-        "language": None if language == "none" else language,
-        "phrases": phrases,
-        "keep_numbers": True if keep_numbers else None,
-        "extra_stop_words": stop_words,
-        "min_df": min_df,
-        "max_df": max_df,
-    }
-
-
-def read_stop_words(path: Path | None) -> list[str] | None:
+def _read_stop_words(path: Path | None) -> list[str] | None:
     """Return the words of a UTF-8 text file, separated by white space; None without a file."""
     if path is None:
         return None
@@ -175,3 +96,19 @@ def read_stop_words(path: Path | None) -> list[str] | None:
         raise InputError(f"--stop-words: {path} cannot be read ({error.strerror or error}).") from None
     except UnicodeDecodeError:
         raise InputError(f"--stop-words: {path} is not UTF-8: save the file as UTF-8.") from None
+
+
+def _read_seeds(path: Path | None) -> dict[str, list[str]] | None:
+    if path is None:
+        return None
+    from polyseme.runs.models import read_seeds
+
+    return read_seeds(path)
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "language": lambda language: None if language == "none" else language,
+    "stop_words": _read_stop_words,
+    "seeds": _read_seeds,
+}
+"""Functions from values on the command line to those in Python."""

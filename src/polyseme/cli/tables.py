@@ -10,6 +10,7 @@ from typing import Any
 from polyseme.errors import InputError
 
 FORMATS = ("csv", "parquet", "jsonl", "xlsx")
+TABLE_HELP = "File to write: .csv, .parquet, .jsonl or .xlsx."
 
 
 def check_table(path: Path) -> str:

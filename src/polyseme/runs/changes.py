@@ -21,6 +21,7 @@ from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
 from polyseme.metrics import align
 from polyseme.metrics.evaluation import pool_reports, score_tokens
+from polyseme.options import named
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.corpus import take_counts
 from polyseme.runs.documents import STORE
@@ -245,7 +246,8 @@ def edit_run(
 ) -> Edited:
     """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed."""
     if not (edit.rename or edit.merge or edit.delete or edit.ban or edit.refit):
-        raise InputError("Nothing to edit: use rename=, merge=, delete=, ban= or refit=True.")
+        ways = ", ".join(named(name) for name in ("rename", "merge", "delete", "ban"))
+        raise InputError(f"Nothing to edit: use {ways} or {named('refit', True)}.")
     edit = replace(edit, when=timestamp())
     with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
         level = None if edit.level is None else run.level(edit.level)
@@ -307,8 +309,8 @@ def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> None:
     """Write a run again with new names for topics of a finer level."""
     if edit.refit or edit.merge or edit.delete or edit.ban:
         raise InputError(
-            "level=: topics of a finer level can only be renamed; edit the topics of the reading level, and the finer "
-            "levels are made again below them."
+            f"{named('level')}: topics of a finer level can only be renamed; edit the topics of the reading level, and "
+            "the finer levels are made again below them."
         )
     levels = dict(run.info.levels or {})
     names = edit.names(edit.origin(n_topics), levels[n_topics].topic_names)
@@ -328,7 +330,7 @@ def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
         hidden.add(run.vocabulary[columns[0]] if len(columns) == 1 else word)
     columns_of(sorted(hidden), run.vocabulary)  # raises for a word that the run does not have
     if hidden and not known - hidden - set(run.info.banned_words):
-        raise InputError("ban= would hide all words of the run: ban fewer.")
+        raise InputError(f"{named('ban')} would hide all words of the run: ban fewer.")
     return sorted(hidden)
 
 

@@ -33,6 +33,7 @@ from polyseme.io.arrays import read_safetensors, safetensors_parts
 from polyseme.io.files import TEXT as STRING
 from polyseme.io.files import FileManifest, list_of, parse_json, write_atomically
 from polyseme.kernels import Array
+from polyseme.options import named
 from polyseme.runs.store import damage_error
 from polyseme.text.dates import Days, days_of
 from polyseme.text.readers.inputs import LABEL_SEPARATOR, Document
@@ -273,12 +274,17 @@ class DocumentStore:
         parts = [{name, *name.split(LABEL_SEPARATOR)} for name in names]
         known = sorted(set().union(*(name.split(LABEL_SEPARATOR) for name in names)) - {""})
         if not known:
-            raise InputError("label=: the documents of this run have no labels; a fit reads them with label=COLUMN.")
+            raise InputError(
+                f"{named('label')}: the documents of this run have no labels; a fit reads them with "
+                f"{named('label', 'COLUMN')}."
+            )
         for label in labels:
             if label not in known and label not in names:
                 near = get_close_matches(label, known, _LABELS_SHOWN) or known[:_LABELS_SHOWN]
                 listed = ", ".join(map(repr, near))
-                raise InputError(f"label=: no document has the label {label!r}; the run has labels such as {listed}.")
+                raise InputError(
+                    f"{named('label')}: no document has the label {label!r}; the run has labels such as {listed}."
+                )
         wanted = np.array([not names_of_label.isdisjoint(labels) for names_of_label in parts], dtype=bool)
         return wanted[self.arrays["labels"]]
 
@@ -287,8 +293,10 @@ class DocumentStore:
         days = self.arrays["days"]
         mask = days > 0
         if not mask.any():
-            name = "until=" if since is None else "since="
-            raise InputError(f"{name}: no document of this run has a date; a fit reads dates with time=COLUMN.")
+            name = named("until" if since is None else "since")
+            raise InputError(
+                f"{name}: no document of this run has a date; a fit reads dates with {named('time', 'COLUMN')}."
+            )
         if since is not None:
             mask &= days >= since.first.toordinal()
         if until is not None:

@@ -25,6 +25,7 @@ from polyseme.data.shard_writer import write_shards
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
+from polyseme.options import COUNTING, FIT, FITTING, READING, SAMPLING, checked, named
 from polyseme.progress import Reporter, pluralize, reporter
 from polyseme.runs.corpus import RunCorpus, sample_rows, take_counts
 from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
@@ -40,7 +41,7 @@ from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
-from polyseme.utils import check_integer, check_n_topics, perplexity_of
+from polyseme.utils import check_n_topics, perplexity_of
 
 T = TypeVar("T")
 
@@ -202,32 +203,10 @@ def fit(
     >>> sorted(run.topics()[0].words + run.topics()[1].words)
     ['bass', 'bread', 'cheese', 'drums', 'guitar', 'red', 'wine']
     """
-    if n_topics is not None:
-        n_topics = check_integer("n_topics", n_topics, least=1)
-    model, label = with_labels(model, label, labels_from)
+    settings = FitSettings.of(locals())
     if namer is not None:
         check_namer(namer, n_topics if labels_from is None else None)
-    reading: dict[str, Any] = {
-        "format": format, "text": text, "id": id, "title": title, "label": label, "time": time, "encoding": encoding,
-        "sample": sample, "categories": categories, "noise": noise, "uncategorized": uncategorized,
-        "seed": random_state,
-    }  # fmt: skip
-    settings = FitSettings(
-        reading=reading,
-        counting={
-            "language": language, "phrases": phrases, "keep_numbers": keep_numbers,
-            "extra_stop_words": None if stop_words is None else list(stop_words), "min_df": min_df, "max_df": max_df,
-        },
-        fitting={
-            "model": model, "n_topics": n_topics, "seeds": checked_seeds(seeds), "background": background,
-            "depth": depth, "branching": branching, "levels": levels, "max_iter": max_iter,
-            "random_state": random_state,
-        },
-        keep_texts=keep_texts,
-        shards=shards,
-        duplicates=duplicates,
-    )  # fmt: skip
-    reader = open_source(source, **reading)
+    reader = open_source(source, **settings.reading)
     run = fit_run(
         lambda: reader, reader.names, settings, output=None if output is None else Path(output), overwrite=overwrite,
         resume=resume, checkpoint=checkpoint, page=page_text if page and output is not None else None,
@@ -250,19 +229,6 @@ def fit(
     return run
 
 
-def with_labels(model: str, label: str | None, labels_from: str | None) -> tuple[str, str | None]:
-    """Return the model and the column of the label of documents for the argument `labels_from`."""
-    if labels_from is None:
-        if model == LABELS_MODEL:
-            raise InputError(f"model={LABELS_MODEL} needs labels: give labels_from=, the column that has them.")
-        return model, label
-    if model not in ("plsa", LABELS_MODEL):
-        raise InputError(f"labels_from= is for model=plsa: leave model={model} out.")
-    if label not in (None, labels_from):
-        raise InputError(f"label= and labels_from= name two columns, {label!r} and {labels_from!r}: leave label= out.")
-    return LABELS_MODEL, labels_from
-
-
 @dataclass(frozen=True)
 class FitSettings:
     """Settings that, with the documents, determine the result of a fit. A resumed call must have the same settings."""
@@ -276,8 +242,35 @@ class FitSettings:
     keep_texts: bool
     shards: bool | None
     """Whether to count and fit from files; None decides by the length of the texts."""
-    duplicates: str = "keep"
+    duplicates: str
     """Whether to keep or to drop documents that are near-duplicates of others."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> FitSettings:
+        """Check the options of a fit, given by their Python names."""
+        values = checked(given, FIT)
+        model, label, labels_from = (values[name] for name in ("model", "label", "labels_from"))
+        if labels_from is not None:
+            if model != "plsa":
+                raise InputError(
+                    f"{named('labels_from')} is for {named('model', 'plsa')}: leave {named('model', model)} out."
+                )
+            if label not in (None, labels_from):
+                raise InputError(
+                    f"{named('label')} and {named('labels_from')} name two columns, {label!r} and {labels_from!r}: "
+                    f"leave {named('label')} out."
+                )
+            values |= {"model": LABELS_MODEL, "label": labels_from}
+        values["seeds"] = checked_seeds(values["seeds"])
+        reading = {option.name: values[option.name] for option in (*READING, *SAMPLING)}
+        return cls(
+            reading={**reading, "seed": values["random_state"]},
+            counting=counting_of(values),
+            fitting={option.name: values[option.name] for option in FITTING},
+            keep_texts=values["keep_texts"],
+            shards=values["shards"],
+            duplicates=values["duplicates"],
+        )
 
     def estimator(self, n_topics: int | None, **known: Any) -> Any:
         """Return the unfitted estimator. `known` are arguments of `make_model` that depend on the documents."""
@@ -293,20 +286,19 @@ class FitSettings:
     def check(self) -> None:
         """Raise InputError before any work if options contradict each other or do not belong to the model."""
         seeds, n_topics = self.fitting["seeds"], self.fitting["n_topics"]
-        if self.duplicates not in ("keep", "drop"):
-            raise InputError(f"duplicates= must be 'keep' or 'drop', got {self.duplicates!r}.")
         if n_topics is not None:
-            check_n_topics(n_topics, "n_topics=")
+            check_n_topics(n_topics, named("n_topics"))
         if n_topics is None and self.fitting["branching"] is None:
             n_topics = max(2 ** (self.fitting["depth"] or 1), len(seeds or ()))  # the number will be chosen
         placeholder = None if not seeds else {name: [0] for name in seeds}
         labels = ["", " "] if self.fitting["model"] == LABELS_MODEL else None
         self.estimator(None if labels else n_topics, seeds=placeholder, word_totals=np.ones(1), labels=labels)
         levels, name = self.fitting["levels"], self.fitting["model"]
-        if levels not in (None, "auto", "none"):
-            raise InputError(f"levels= must be auto or none, got {levels!r}.")
         if levels == "auto" and not MODELS[name].has_levels:
-            raise InputError(f"levels=auto is for model=plsa; model={name} has one level: leave levels= out.")
+            raise InputError(
+                f"{named('levels', 'auto')} is for {named('model', 'plsa')}; {named('model', name)} has one level: "
+                f"leave {named('levels')} out."
+            )
         if self.shards:
             self.check_shards()
 
@@ -314,7 +306,9 @@ class FitSettings:
         """Raise InputError if the model cannot be fitted from shards."""
         name = self.fitting["model"]
         if not MODELS[name].from_shards:
-            raise InputError(f"model={name} cannot be fitted from shards: use another model, or shards=False.")
+            raise InputError(
+                f"{named('model', name)} cannot be fitted from shards: use another model, or {named('shards', False)}."
+            )
 
     def model_info(self) -> ModelInfo:
         """Return the facts about the model that are known before the fit."""
@@ -327,6 +321,13 @@ class FitSettings:
         """Return the fields as they are after writing and reading JSON, where tuples are lists."""
         settings: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return settings
+
+
+def counting_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Vectorizer` for the options of the words."""
+    values = checked(given, COUNTING)
+    words = values.pop("stop_words")
+    return {**values, "extra_stop_words": None if words is None else list(words)}
 
 
 def fit_run(
@@ -395,7 +396,7 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
     write_atomically(draft.folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
     draft.run.store.vectorizer = vectorizer
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
-        draft.report.note(f"Language: {vectorizer.language_} (detected; language= sets another).")
+        draft.report.note(f"Language: {vectorizer.language_} (detected; {named('language')} sets another).")
     stored = settings.to_json()
     return replace(
         draft.info,
@@ -432,7 +433,11 @@ def learn_words(
         except ValueError as error:  # scikit-learn raises it when no word is left
             reason = str(error).rstrip(".")
             stopped = vectorizer.extra_stop_words and "stop words" in reason
-            hint = "leave some words out of stop_words=" if stopped else "try min_df=1 and max_df=1"
+            hint = (
+                f"leave some words out of {named('stop_words')}"
+                if stopped
+                else f"try {named('min_df', 1)} and {named('max_df', 1)}"
+            )
             raise InputError(f"The documents have no words to count: {reason}; {hint}.") from None
     for note in reader_notes(reader):
         report.note(note)
@@ -457,7 +462,7 @@ def _learn(
         except TooManyCharacters:
             draft.report.note(
                 f"The texts have more than {MAX_CHARACTERS:,} characters: they are counted and fitted from shards on "
-                "disk (shards=False forces memory)."
+                f"disk ({named('shards', False)} forces memory)."
             )
         else:
             return True
@@ -506,13 +511,13 @@ def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
         reason += f" Chosen with {counts.shape[0]:,} of {n_documents:,} documents, drawn at random."
     seeds, depth = settings.fitting["seeds"], settings.fitting["depth"]
     for least, why in (
-        (len(seeds or ()), "seeds= names that many"),
-        (2 ** (depth or 0), f"depth={depth} needs that many"),
+        (len(seeds or ()), "that many have seed words"),
+        (2 ** (depth or 0), f"a tree of depth {depth} needs that many"),
     ):
         if n_topics < least:
             n_topics = least
             reason += f" The number of topics is {least}, because {why}."
-    draft.report.note(f"{reason} (n_topics= sets another number.)")
+    draft.report.note(f"{reason} ({named('n_topics')} sets another number.)")
     choice = replace(choice, n_topics=n_topics, reason=reason)
     return replace(draft.info, selection=choice, model=replace(draft.info.model, n_topics=n_topics))
 
@@ -547,7 +552,8 @@ def check_n_documents(n_documents: int, n_topics: int) -> None:
     """Raise InputError if there are more topics than documents."""
     if n_topics > n_documents:
         raise InputError(
-            f"There are {n_documents:,} documents, too few for {n_topics:,} topics: choose a smaller n_topics=."
+            f"There are {n_documents:,} documents, too few for {n_topics:,} topics: choose a smaller "
+            f"{named('n_topics')}."
         )
 
 
@@ -641,7 +647,8 @@ def fit_with_progress(model: Any, corpus: Any, report: Reporter, y: Any = None) 
         finally:
             model.set_params(callback=None)
     if not (model.converged_ or interrupted):
-        advice = "rounding hides further gains" if model.n_iter_ < most else "a larger max_iter= makes topics sharper"
+        larger = f"a larger {named('max_iter')} makes topics sharper"
+        advice = "rounding hides further gains" if model.n_iter_ < most else larger
         report.note(f"Stopped after {model.n_iter_} iterations, before convergence: {advice}.")
     return interrupted, time.perf_counter() - start
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from polyseme.errors import InputError
 from polyseme.io.files import COUNT, FLAG, OBJECT, TEXT, Check, number, one_of, shortened
+from polyseme.options import named
 
 Share = Annotated[float, number(0, 1)]
 _LEAVES = {int: COUNT, float: number(-1e300, 1e300), bool: FLAG, str: TEXT}
@@ -125,15 +126,17 @@ class Edit:
             if not 0 <= topic < n_topics:
                 raise InputError(f"There is no topic {topic}: the run has topics 0 to {n_topics - 1}.")
         if any(len(set(group)) < 2 for group in self.merge):
-            raise InputError("merge= needs at least two topics in a group.")
+            raise InputError(f"{named('merge')} needs at least two topics in a group.")
         repeated = [topic for topic in {*merged, *self.delete} if merged.count(topic) + (topic in self.delete) > 1]
         if repeated:
-            raise InputError(f"Topic {repeated[0]} appears more than once in merge= and delete=: give it once.")
+            raise InputError(
+                f"Topic {repeated[0]} appears more than once in {named('merge')} and {named('delete')}: give it once."
+            )
         groups = {min(group): sorted(set(group)) for group in self.merge}
         removed = {topic for group in groups.values() for topic in group[1:]} | set(self.delete)
         origin = [groups.get(topic, [topic]) for topic in range(n_topics) if topic not in removed]
         if not origin:
-            raise InputError("delete= would remove all topics: delete fewer.")
+            raise InputError(f"{named('delete')} would remove all topics: delete fewer.")
         return origin
 
     def names(self, origin: list[list[int]], names: Mapping[int, str]) -> dict[int, str]:
@@ -172,11 +175,12 @@ class Duplicates:
         are = "is a near-duplicate" if self.found == 1 else "are near-duplicates"
         of = f"{self.found:,} of {self.documents:,} documents {are}"
         if self.mode == "drop":
-            return f"{of} of others: left out (duplicates=keep counts them)."
+            return f"{of} of others: left out ({named('duplicates', 'keep')} counts them)."
         if self.n_distinct == 1:
             all_of = f"All {self.documents:,} documents are near-duplicates of the first one"
             return f"{all_of}: topics cannot tell them apart."
-        return f"{of} of others: shown once in lists, kept in the fit (duplicates=drop leaves them out)."
+        drop = named("duplicates", "drop")
+        return f"{of} of others: shown once in lists, kept in the fit ({drop} leaves them out)."
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from polyseme.estimators import LDA, NMF, PLSA, CorrelatedTopicModel, Hierarchic
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.io.files import TEXT, check_regular, list_of, mapping_to, parse_json
 from polyseme.kernels import normalize_rows
+from polyseme.options import named
 from polyseme.priors import SeedWords
 from polyseme.solvers.base import generators
 from polyseme.utils import check_integer, check_n_topics
@@ -170,8 +171,10 @@ def make_model(
     }
     for option, value in given.items():
         if value is not None and option not in model.options:
-            owners = " or ".join(f"model={other.name}" for other in MODELS.values() if option in other.options)
-            raise InputError(f"{option}= is not an option of model={name}: leave it out, or use {owners}.")
+            owners = " or ".join(named("model", other.name) for other in MODELS.values() if option in other.options)
+            raise InputError(
+                f"{named(option)} is not an option of {named('model', name)}: leave it out, or use {owners}."
+            )
     settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     if max_iter is not None:
         settings["max_iter"] = check_integer("max_iter", max_iter, least=1)
@@ -193,7 +196,7 @@ def text_model(name: str) -> TextModel:
         The model.
     """
     if name not in MODELS:
-        raise InputError(f"model= must be one of {', '.join(MODELS)}, got {name!r}.")
+        raise InputError(f"{named('model')} must be one of {', '.join(MODELS)}, got {name!r}.")
     return MODELS[name]
 
 
@@ -231,12 +234,17 @@ def _hierarchical(
     depth, branching = options["depth"], options["branching"]
     if branching is None:
         if n_topics is None:
-            raise InputError("n_topics= is missing: give the number of leaves of the tree, or branching=.")
+            raise InputError(
+                f"{named('n_topics')} is missing: give the number of leaves of the tree, or {named('branching')}."
+            )
         return HierarchicalPLSA(tree=even_tree(check_n_topics(n_topics), depth), **settings)
     per_level = _children_per_level(depth, branching)
     leaves = math.prod(per_level)
     if n_topics is not None and check_n_topics(n_topics) != leaves:
-        raise InputError(f"n_topics={n_topics} and branching= contradict each other: the tree has {leaves} leaves.")
+        raise InputError(
+            f"{named('n_topics', n_topics)} and {named('branching')} contradict each other: the tree has {leaves} "
+            "leaves."
+        )
     return HierarchicalPLSA(depth=len(per_level), branching=per_level, **settings)
 
 
@@ -246,7 +254,8 @@ def _labels(
     tied = n_label_topics(options["labels"])
     if n_topics is not None and n_topics < tied:
         raise InputError(
-            f"n_topics={n_topics} is too small: the labels need at least {tied} topics: raise it, or leave it out."
+            f"{named('n_topics', n_topics)} is too small: the labels need at least {tied} topics: raise it, or leave "
+            "it out."
         )
     n_shared = int(any(label is None for label in options["labels"]))
     return TopicClassifier(n_shared=n_shared, n_free=0 if n_topics is None else n_topics - tied, **settings)
@@ -266,13 +275,16 @@ def n_label_topics(labels: Sequence[str | None] | None) -> int:
         Number of topics.
     """
     if labels is None:
-        raise InputError("model=labels needs labels: give labels_from=, the column that has them.")
+        raise InputError(
+            f"{named('model', 'labels')} needs labels: give {named('labels_from')}, the column that has them."
+        )
     distinct = {label for label in labels if label is not None}
     if not distinct:
-        raise InputError("labels_from=: no document has a label: name the column that has the labels.")
+        raise InputError(f"{named('labels_from')}: no document has a label: name the column that has the labels.")
     if len(distinct) < 2:
         raise InputError(
-            f"labels_from=: all labels are {distinct.pop()!r}: give documents of at least two labels, or leave it out."
+            f"{named('labels_from')}: all labels are {distinct.pop()!r}: give documents of at least two labels, or "
+            "leave it out."
         )
     return len(distinct) + any(label is None for label in labels)
 
@@ -288,10 +300,11 @@ def _children_per_level(depth: int | None, branching: int | Sequence[int]) -> li
     per_level = [check_integer("branching", children, least=1) for children in branching]
     if not per_level or (depth is not None and len(per_level) != depth):
         raise InputError(
-            f"depth={depth} and branching= contradict each other: give one number of children, or one for each level."
+            f"{named('depth', depth)} and {named('branching')} contradict each other: give one number of children, or "
+            "one for each level."
         )
     if math.prod(per_level) > MAX_NODES:
-        raise InputError(f"branching= makes a tree of more than {MAX_NODES} nodes: choose smaller numbers.")
+        raise InputError(f"{named('branching')} makes a tree of more than {MAX_NODES} nodes: choose smaller numbers.")
     return per_level
 
 
@@ -318,10 +331,11 @@ def even_tree(n_leaves: int, depth: int | None = None) -> list[int]:
     depth = check_integer("depth", depth, least=1)
     if depth > 1 and n_leaves < 2 ** min(depth, 64):
         raise InputError(
-            f"depth={depth} needs at least 2^{depth} topics: choose a smaller depth= or a larger n_topics=."
+            f"{named('depth', depth)} needs at least 2^{depth} topics: choose a smaller {named('depth')} or a larger "
+            f"{named('n_topics')}."
         )
     if 2 * n_leaves > MAX_NODES:
-        raise InputError(f"n_topics= is too large for a tree: choose at most {MAX_NODES // 2}.")
+        raise InputError(f"{named('n_topics')} is too large for a tree: choose at most {MAX_NODES // 2}.")
     parents, level = [-1], [0]
     for number in range(1, depth + 1):
         size = max(round(n_leaves ** (number / depth)), 2 * len(level)) if number < depth else n_leaves
@@ -364,11 +378,13 @@ def checked_seeds(seeds: Any) -> dict[str, list[str]] | None:
     if seeds is None:
         return None
     if not isinstance(seeds, Mapping):
-        raise InputError(f'seeds= must be names with their words, {{"Sport": ["match", "team"]}}, got {seeds!r}.')
+        raise InputError(
+            f'{named("seeds")} must be names with their words, {{"Sport": ["match", "team"]}}, got {seeds!r}.'
+        )
     for name, words in seeds.items():
         wrong = isinstance(words, str) or not isinstance(words, Iterable)
         if wrong or not isinstance(name, str) or not all(isinstance(word, str) for word in words):
-            raise InputError(f"seeds=: the words of {name!r} must be a list of strings, got {words!r}.")
+            raise InputError(f"{named('seeds')}: the words of {name!r} must be a list of strings, got {words!r}.")
     return {name: list(words) for name, words in seeds.items()}
 
 
@@ -396,7 +412,7 @@ def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedCol
         If a topic has no known word, or two topics have the same word.
     """
     if not seeds:
-        raise InputError("seeds= has no topics: give at least one name with its words.")
+        raise InputError(f"{named('seeds')} has no topics: give at least one name with its words.")
     words = [(name, word) for name, given in seeds.items() for word in given]
     counts = vectorizer.transform([word for _, word in words])
     columns: dict[str, list[int]] = {name: [] for name in seeds}
@@ -410,14 +426,16 @@ def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedCol
             other, earlier = owners.setdefault(column, (name, word))
             if other != name:
                 same = repr(word) if word == earlier else f"{word!r} (counted as the same word as {earlier!r})"
-                raise InputError(f"seeds=: {same} is given for {other!r} and for {name!r}: give it for one topic.")
+                raise InputError(
+                    f"{named('seeds')}: {same} is given for {other!r} and for {name!r}: give it for one topic."
+                )
             if column not in columns[name]:
                 columns[name].append(column)
     empty = [name for name, known in columns.items() if not known]
     if empty:
         given = ", ".join(seeds[empty[0]]) or "no words"
         raise InputError(
-            f"seeds=: none of the words of {empty[0]!r} ({given}) occurs in the documents: give other words."
+            f"{named('seeds')}: none of the words of {empty[0]!r} ({given}) occurs in the documents: give other words."
         )
     return SeedColumns(columns, unknown)
 
@@ -440,9 +458,11 @@ def seed_prior(seeds: Mapping[str, Sequence[int]], n_topics: int, word_totals: A
         The prior, with `SEED_SHARE` of the tokens of an average topic for each seed word.
     """
     if len(seeds) > n_topics:
-        raise InputError(f"seeds= names {len(seeds)} topics, but n_topics={n_topics}: raise n_topics=.")
+        raise InputError(
+            f"{named('seeds')} names {len(seeds)} topics, but {named('n_topics', n_topics)}: raise {named('n_topics')}."
+        )
     if word_totals is None:
-        raise InputError("seeds= needs word_totals, the number of tokens of each word.")
+        raise InputError(f"{named('seeds')} needs word_totals, the number of tokens of each word.")
     strength = SEED_SHARE * float(np.sum(word_totals)) / n_topics
     return SeedWords({topic: list(columns) for topic, columns in enumerate(seeds.values())}, None, strength)
 
@@ -476,14 +496,14 @@ def read_seeds(path: str | PathLike[str]) -> dict[str, list[str]]:
         text = path.read_bytes().decode("utf-8-sig")
         seeds = _seeds_of_json(text) if text.lstrip().startswith("{") else _seeds_of_lines(text)
     except OSError as error:
-        raise InputError(f"seeds=: {path} cannot be read: {error.strerror}.") from None
+        raise InputError(f"{named('seeds')}: {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise InputError(f"seeds=: line {line} of {path} is not UTF-8: save the file as UTF-8.") from None
+        raise InputError(f"{named('seeds')}: line {line} of {path} is not UTF-8: save the file as UTF-8.") from None
     except ValueError as error:
-        raise InputError(f"seeds=: {path} is not a file of seed words: {error}.") from None
+        raise InputError(f"{named('seeds')}: {path} is not a file of seed words: {error}.") from None
     if not seeds:
-        raise InputError(f"seeds=: {path} has no topics: write lines such as Sport: match, team.")
+        raise InputError(f"{named('seeds')}: {path} has no topics: write lines such as Sport: match, team.")
     return seeds
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from polyseme.core.shard import without_words
 from polyseme.errors import InputError
+from polyseme.options import named
 from polyseme.progress import Reporter
 from polyseme.runs.documents import COLUMNS, metadata
 from polyseme.runs.store import RunStore
@@ -78,7 +79,7 @@ def columns_of(words: Sequence[str], vocabulary: Sequence[str]) -> list[int]:
     column_of = {word: column for column, word in enumerate(vocabulary)} if words else {}
     unknown = [word for word in words if word not in column_of]
     if unknown:
-        raise InputError(f"ban=: the run has no word {unknown[0]!r}; write words as its topics show them.")
+        raise InputError(f"{named('ban')}: the run has no word {unknown[0]!r}; write words as its topics show them.")
     return sorted({column_of[word] for word in words})
 
 

@@ -23,6 +23,7 @@ from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.arrays import map_npy
 from polyseme.io.files import read_json
 from polyseme.kernels import Array
+from polyseme.options import named
 from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
@@ -70,9 +71,9 @@ class SearchFilters(NamedTuple):
         excluded = _several("exclude", exclude, (str,), "a word")
         first, last = _check_day("since", since), _check_day("until", until)
         if first is not None and last is not None and last.last < first.first:
-            raise InputError(f"since= must not be after until=, got {since!r} and {until!r}.")
-        named = (*(("exclude=", word) for word in excluded), *((f"-{word}", word) for word in asked))
-        return cls(labels, topics, first, last, named)
+            raise InputError(f"{named('since')} must not be after {named('until')}, got {since!r} and {until!r}.")
+        without = (*((named("exclude"), word) for word in excluded), *((f"-{word}", word) for word in asked))
+        return cls(labels, topics, first, last, without)
 
     def allowed(
         self, index: SearchIndex, documents: DocumentStore, names: Mapping[int, str], doc_topic: Callable[[], Array]
@@ -244,7 +245,7 @@ def _several(name: str, value: Any, kinds: tuple[type, ...], what: str) -> tuple
     values = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
     for one in values:
         if isinstance(one, bool) or not isinstance(one, kinds):
-            raise InputError(f"{name}= must be {what}, or several of them in a list, got {one!r}.")
+            raise InputError(f"{named(name)} must be {what}, or several of them in a list, got {one!r}.")
     return values
 
 
@@ -254,7 +255,7 @@ def _check_day(name: str, value: Any) -> Days | None:
         return None
     days = days_of(value)
     if days is None:
-        raise InputError(f"{name}= must be a year or a date such as 1871, 1871-06 or 1871-06-30, got {value!r}.")
+        raise InputError(f"{named(name)} must be a year or a date such as 1871, 1871-06 or 1871-06-30, got {value!r}.")
     return days
 
 
@@ -266,9 +267,9 @@ def _topic_number(topic: int | str, names: Mapping[int, str], n_topics: int) -> 
     if not isinstance(topic, str) or topic.isdecimal():
         if 0 <= int(topic) < n_topics:
             return int(topic)
-        raise InputError(f"topic=: the run has the topics 0 to {n_topics - 1}, got {topic}.")
+        raise InputError(f"{named('topic')}: the run has the topics 0 to {n_topics - 1}, got {topic}.")
     known = f"; there are {', '.join(map(repr, names.values()))}" if names else "; give its number"
-    raise InputError(f"topic=: no topic has the name {topic!r}{known}.")
+    raise InputError(f"{named('topic')}: no topic has the name {topic!r}{known}.")
 
 
 def _main_topics(doc_topic: Array, n_documents: int) -> Array:

@@ -37,6 +37,7 @@ from polyseme.io.files import (
     umask,
     write_atomically,
 )
+from polyseme.options import named
 from polyseme.runs.info import RunInfo, as_json, read_as
 
 if TYPE_CHECKING:
@@ -82,20 +83,27 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     if not nearest.exists():
         raise InputError(f"{nearest} is a link to a folder that does not exist: remove the link, or create the folder.")
     if os.path.ismount(target):
-        raise InputError(f"{path} is a mount point, which cannot be replaced: choose a folder inside it as output=.")
+        raise InputError(
+            f"{path} is a mount point, which cannot be replaced: choose a folder inside it as {named('output')}."
+        )
     if target.exists():
         is_run = (target / RUN_FILE).is_file()
         if is_run and not overwrite:
-            raise InputError(f"{path} is already a run: choose another output=, or replace it with overwrite=True.")
+            raise InputError(
+                f"{path} is already a run: choose another {named('output')}, or replace it with "
+                f"{named('overwrite', True)}."
+            )
         if not is_run and (not target.is_dir() or any(target.iterdir())):
-            raise InputError(f"{path} exists and is not a run: choose another output=.")
+            raise InputError(f"{path} exists and is not a run: choose another {named('output')}.")
     # A run is written beside its final place, so the parent must be writable. A read-only run is not replaced either.
     parent = next(folder for folder in target.parents if folder.exists())
     for folder in (parent, target) if target.exists() else (parent,):
         if not folder.is_dir():
-            raise InputError(f"{folder} is not a folder: choose another output=.")
+            raise InputError(f"{folder} is not a folder: choose another {named('output')}.")
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise InputError(f"{folder} cannot be written to: change its permissions, or choose another output=.")
+            raise InputError(
+                f"{folder} cannot be written to: change its permissions, or choose another {named('output')}."
+            )
     for left in (work_folder(target), old_name(target)):
         check_own(left)
 
@@ -144,7 +152,9 @@ def replacing(path: Path, *, resume: bool = False) -> Iterator[Path]:
         if not (work / STAGES_FILE).exists():
             shutil.rmtree(work, ignore_errors=True)
         elif isinstance(error, OSError):
-            raise OSError(f"{error}; the work so far is stored: repeat the call with resume=True") from error
+            raise OSError(
+                f"{error}; the work so far is stored: repeat the call with {named('resume', True)}"
+            ) from error
         raise
     _publish(work, path)
 

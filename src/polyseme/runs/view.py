@@ -18,6 +18,7 @@ from polyseme.core.shard import row_batches
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
+from polyseme.options import named
 from polyseme.progress import SilentReporter, reporter
 from polyseme.runs.corpus import RunCorpus
 from polyseme.runs.documents import COLUMNS
@@ -74,7 +75,7 @@ class TopicView:
         levels = self.levels
         if n_topics not in levels:
             listed = ", ".join(map(str, levels))
-            raise InputError(f"level= must be one of the levels of the run, {listed}, got {n_topics!r}.")
+            raise InputError(f"{named('level')} must be one of the levels of the run, {listed}, got {n_topics!r}.")
         finer = None if n_topics == levels[0] else n_topics
         return self if finer == self.finer else TopicView(self.corpus, finer)
 

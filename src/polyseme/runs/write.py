@@ -31,6 +31,7 @@ from polyseme.io import models
 from polyseme.io.files import FileManifest, is_regular, write_atomically
 from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
+from polyseme.options import named
 from polyseme.progress import Reporter
 from polyseme.runs.corpus import RunCorpus
 from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
@@ -365,7 +366,9 @@ def new_run(
             raise
         except KeyboardInterrupt:
             if owner is None and (work / STAGES_FILE).is_file():
-                report.note("Stopped: the work so far is stored; the same call with resume=True continues it.")
+                report.note(
+                    f"Stopped: the work so far is stored; the same call with {named('resume', True)} continues it."
+                )
             raise
     draft.run.store.move(output.resolve(), owner)
 
@@ -506,7 +509,8 @@ def _check_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     differing = [name for name in now if before.get(name) != now[name]]
     what = "they are of another version of polyseme"
     if differing:
-        what = f"{differing[0]}= was {before.get(differing[0])}, now {now[differing[0]]}"
+        name = differing[0]
+        what = f"{named(name)} was {before.get(name)}, now {now[name]}"
     raise InputError(
         f"resume: the interrupted fit had other settings ({what}). Repeat its call with resume, or leave resume out."
     )

@@ -35,6 +35,7 @@ from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds
 from polyseme.metrics.evaluation import mean_and_error
 from polyseme.metrics.words import fitted_topics
+from polyseme.options import named
 from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of
 
 COMPLETION, FOLDED_IN, MASKED, OTHER_WORDS = "completion", "folded in", "masked entries", "other words"
@@ -169,7 +170,7 @@ def document_folds(n_documents: int, n_folds: int, seed: int = 0) -> list[Docume
     n_folds = check_integer("n_folds", n_folds, least=2)
     if n_documents < n_folds:
         raise InputError(
-            f"n_folds={n_folds} is more than the {n_documents} documents: use at most {n_documents} folds."
+            f"{named('n_folds', n_folds)} is more than the {n_documents} documents: use at most {n_documents} folds."
             if n_documents >= 2
             else f"Cross-validation by documents needs at least 2 documents, got {n_documents}."
         )
@@ -429,5 +430,5 @@ def _check_fold(scores: DocumentScores, fold: int, unseen: str) -> None:
     if unseen == "raise" and scores.unseen_tokens:
         raise InputError(
             f"Fold {fold + 1} has {scores.unseen_tokens:g} tokens of words that its training documents do not contain: "
-            "remove rare words (min_df=2 or more), or pass unseen='leave out'."
+            f"remove rare words ({named('min_df', 2)} or more), or pass unseen='leave out'."
         )

@@ -482,9 +482,9 @@ class TestBadSources:
             open_source(TEXTS, **options)
 
     def test_options_of_samples_are_checked_as_for_files(self):
-        with pytest.raises(InputError, match="sample must be a number of documents"):
+        with pytest.raises(InputError, match="sample= must be a whole number"):
             open_source(TEXTS, sample=-1)
-        with pytest.raises(InputError, match="noise is the number of documents of other categories"):
+        with pytest.raises(InputError, match="noise= is the number of documents of other categories"):
             open_source(TEXTS, noise=2)
         with pytest.raises(InputError, match=r"No documents were found in the list: not of the categories \(3\)"):
             list(open_source(TEXTS, categories=["cats"]))

@@ -206,7 +206,7 @@ def test_bad_arguments_are_refused(tmp_path):
         ({"paths": tmp_path, "encoding": "klingon"}, "no text encoding called 'klingon'"),
         ({"paths": tmp_path, "encoding": "rot13"}, "no text encoding"),
         ({"paths": tmp_path, "encoding": "unicode_escape"}, "no text encoding"),
-        ({"paths": tmp_path, "sample": -1}, "sample must be a number of documents"),
+        ({"paths": tmp_path, "sample": -1}, "sample= must be a whole number"),
         ({"paths": tmp_path, "noise": 3}, "name categories with categories="),
         ({"paths": tmp_path, "categories": [" "]}, "names no category"),
         ({"paths": tmp_path, "categories": []}, "names no category"),

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
-from polyseme.cli import options
 from polyseme.cli.console import Console, print_json
+from polyseme.cli.options import JSON, TRUST_PATTERN, RunFolder, open_level, takes
+from polyseme.options import Option
 
 if TYPE_CHECKING:
     from polyseme.runs.comparison import Comparison, Pair
     from polyseme.runs.view import TopicView
 
 
-def compare(
-    first: options.RunFolder,
-    second: options.RunFolder,
-    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Top words of each topic to compare.")] = 10,
-    as_json: options.Json = False,
-    trust_pattern: options.TrustPattern = False,
-) -> None:
+@takes(
+    Option("words", "Top words of each topic to compare.", None, int, 10, ("--words", "-w"), least=1),
+    JSON,
+    TRUST_PATTERN,
+)
+def compare(first: RunFolder, second: RunFolder, words: int, as_json: bool, trust_pattern: bool) -> None:
     """Compare the topics of two runs.
 
     Each topic of the first run is matched to at most one topic of the second, so that the total overlap is largest.
@@ -37,7 +36,7 @@ def compare(
     """
     from polyseme.runs.comparison import compare as compare_runs
 
-    runs = [options.open_level(run, None, trust_pattern=trust_pattern) for run in (first, second)]
+    runs = [open_level(run, None, trust_pattern=trust_pattern) for run in (first, second)]
     result = compare_runs(*runs, n_words=words)
     if as_json:
         print_json(result.to_dict())

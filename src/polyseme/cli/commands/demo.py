@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from polyseme.cli.console import Console, exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
+from polyseme.cli.options import takes
+from polyseme.options import MAX_ITER, N_TOPICS, RANDOM_STATE, RUN_OUTPUT
 from polyseme.runs.store import PAGE_FILE, check_target
 
 if TYPE_CHECKING:
@@ -17,18 +18,11 @@ if TYPE_CHECKING:
 
 MAX_DF = 0.3
 TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
+DEMO_FOLDER = replace(RUN_OUTPUT, default=Path("polyseme-demo"), help="Folder to write; an existing run is replaced.")
 
 
-def demo(
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of topics.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the random numbers.")] = 0,
-    max_iter: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of iterations.", show_default="the estimator's")
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option("-o", "--output", metavar="RUN", help="Folder to write; an existing run is replaced.")
-    ] = Path("polyseme-demo"),
-) -> None:
+@takes(replace(N_TOPICS, default=20, help="Number of topics."), RANDOM_STATE, MAX_ITER, DEMO_FOLDER)
+def demo(output: Path, **given: Any) -> None:
     """Try polyseme on the docstrings of Python packages.
 
     Fits topics to the docstrings of Python, numpy, scipy and scikit-learn, which every installation has, and writes a
@@ -37,29 +31,20 @@ def demo(
     from polyseme.runs.fit import FitSettings, fit_run
     from polyseme.text.readers.reader import open_source
 
-    check_target(folder, overwrite=True)
+    check_target(output, overwrite=True)
     screen, report = Console(), screen_reporter()
-    settings = FitSettings(
-        reading={},
-        counting={"language": "english", "min_df": 5, "max_df": MAX_DF},
-        fitting={
-            "model": "plsa", "n_topics": k, "seeds": None, "background": 0.0, "depth": None, "branching": None,
-            "levels": None, "max_iter": max_iter, "random_state": seed,
-        },
-        keep_texts=True,
-        shards=None,
-    )  # fmt: skip
+    settings = FitSettings.of({**given, "language": "english", "min_df": 5, "max_df": MAX_DF})
     run = fit_run(
-        lambda: open_source(_documents(report)), ["docstrings"], settings, output=folder, overwrite=True, page="full",
+        lambda: open_source(_documents(report)), ["docstrings"], settings, output=output, overwrite=True, page="full",
         title=TITLE, command=["polyseme", *sys.argv[1:]], report=report,
     )  # fmt: skip
-    print_topics(topic_rows(run.view), screen, folder)
+    print_topics(topic_rows(run.view), screen, output)
     screen.print(fit_summary(run))
     exit_if_interrupted(run.info.interrupted)
     screen.print("\nTry next", style="bold")
-    for command in next_steps(folder):
+    for command in next_steps(output):
         screen.print(command)
-    screen.print(f"\nPage to explore: {folder / PAGE_FILE}", soft_wrap=True)
+    screen.print(f"\nPage to explore: {output / PAGE_FILE}", soft_wrap=True)
 
 
 def _documents(report: Reporter) -> list[Document]:
@@ -77,10 +62,10 @@ def _documents(report: Reporter) -> list[Document]:
     ]
 
 
-def next_steps(folder: Path) -> tuple[str, ...]:
+def next_steps(output: Path) -> tuple[str, ...]:
     """Return commands to try after the demo."""
     return (
-        f"polyseme topics {folder}",
-        f"polyseme search {folder} solve a linear system",
+        f"polyseme topics {output}",
+        f"polyseme search {output} solve a linear system",
         "polyseme fit --help",
     )

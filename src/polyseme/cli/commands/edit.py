@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from polyseme.cli import options
 from polyseme.cli.console import Console, exit_if_interrupted, print_topics, screen_reporter, topic_rows
+from polyseme.cli.options import QUIET, TRUST_PATTERN, RunFolder, takes
 from polyseme.errors import InputError
+from polyseme.options import EDITING, LEVEL, Option
 
 
+@takes(
+    EDITING[0],
+    Option("names", 'Name topics with the lines of a file: "3: Space flight".', metavar="FILE"),
+    *EDITING[1:],
+    LEVEL,
+    QUIET,
+    TRUST_PATTERN,
+)
 def edit(
-    run: options.RunFolder,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option("--rename", metavar="TOPIC=NAME", help='Name a topic: "3=Space flight".'),
-    ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option("--names", metavar="FILE", help='Name topics with the lines of a file: "3: Space flight".'),
-    ] = None,
-    merge: Annotated[
-        list[str] | None, typer.Option("--merge", metavar="TOPICS", help="Merge topics into one: --merge 4,7.")
-    ] = None,
-    delete: Annotated[list[int] | None, typer.Option("--delete", metavar="TOPIC", help="Delete a topic.")] = None,
-    ban: Annotated[
-        list[str] | None,
-        typer.Option("--ban", metavar="WORDS", help="Hide words from all lists and names: --ban article,writes."),
-    ] = None,
-    refit: Annotated[
-        bool,
-        typer.Option("--refit", help="Afterwards fit again without the banned words, starting from the edited topics."),
-    ] = False,
-    level: options.Level = None,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
+    run: RunFolder,
+    rename: list[str] | None,
+    names: str | None,
+    merge: list[str] | None,
+    delete: list[int] | None,
+    ban: list[str] | None,
+    refit: bool,
+    level: int | None,
+    quiet: bool,
+    trust_pattern: bool,
 ) -> None:
     """Name, merge or delete topics of a run, or hide words.
 

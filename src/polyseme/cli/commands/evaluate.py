@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from polyseme.cli import options
 from polyseme.cli.console import Console, print_json, screen_reporter
+from polyseme.cli.options import JSON, QUIET, TRUST_PATTERN, RunFolder, check_inputs, open_level, takes
 from polyseme.errors import InputError
+from polyseme.options import READING, SAMPLING, SEED, Option
 
 if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation, PerplexityReport
@@ -23,37 +24,33 @@ MIN_SHARED_WORDS = 0.3
 WORDS_SHOWN = 8
 
 
+@takes(
+    Option("words", "Number of top words of each topic to evaluate.", None, int, 10, ("--words", "-w"), least=2),
+    Option("smoothing", "Weight of the unigram in the completion perplexity.", None, float, 0.01, least=0.0, most=1.0),
+    Option(
+        "windows", "Count co-occurrences in windows (c_v: 110 words, npmi: 10), not in documents.", None, bool, False
+    ),
+    *READING,
+    *SAMPLING,
+    SEED,
+    JSON,
+    QUIET,
+    TRUST_PATTERN,
+)
 def evaluate(
-    run: options.RunFolder,
+    run: RunFolder,
     inputs: Annotated[
         list[str] | None,
         typer.Argument(metavar="INPUT", help="Documents to evaluate on, as for fit. By default those of the run."),
     ] = None,
-    words: Annotated[
-        int, typer.Option("--words", "-w", min=2, help="Number of top words of each topic to evaluate.")
-    ] = 10,
-    smoothing: Annotated[
-        float, typer.Option("--smoothing", min=0.0, max=1.0, help="Weight of the unigram in the completion perplexity.")
-    ] = 0.01,
-    windows: Annotated[
-        bool,
-        typer.Option("--windows", help="Count co-occurrences in windows (c_v: 110 words, npmi: 10), not in documents."),
-    ] = False,
-    format: options.Format = None,
-    text: options.Text = None,
-    id: options.Id = None,
-    title: options.Title = None,
-    label: options.Label = None,
-    time: options.Time = None,
-    encoding: options.Encoding = None,
-    sample: options.Sample = None,
-    category: options.Category = None,
-    noise: options.Noise = 0,
-    uncategorized: options.Uncategorized = False,
-    seed: options.Seed = 0,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
+    *,
+    words: int,
+    smoothing: float,
+    windows: bool,
+    as_json: bool,
+    quiet: bool,
+    trust_pattern: bool,
+    **reading: Any,
 ) -> None:
     """Measure the quality of the topics of a run.
 
@@ -69,23 +66,21 @@ def evaluate(
       polyseme evaluate letters-run new-letters/ --json
     """
     if inputs:
-        options.check_inputs(inputs)
+        check_inputs(inputs)
 
     from polyseme.metrics.evaluation import evaluate as evaluate_topics
     from polyseme.runs.reading import count_words, main_labels
     from polyseme.text.readers.reader import read
 
     report = screen_reporter(quiet=quiet)
-    full_run = options.open_level(run, None, trust_pattern=trust_pattern)
+    full_run = open_level(run, None, trust_pattern=trust_pattern)
     opened = full_run if inputs else full_run.in_memory()
-    described = options.reading(format, text, id, title, label, time, encoding, uncategorized)
-    reading = {**described, **options.sampling(sample, category, noise, seed)}
     if windows and ("-" in inputs if inputs else opened.corpus.texts is None):
         raise InputError("--windows needs texts: give files as INPUT, or a run that was fitted without --no-texts.")
     if inputs:
         frame, counts = count_words(opened.store, read(inputs, **reading), report)
         labels = frame["label"].to_list()
-    elif any({**described, "sample": sample, "category": category, "noise": noise}.values()):
+    elif any(value for name, value in reading.items() if name != "seed"):
         raise InputError("Options such as --text describe INPUT, but no INPUT is given: add it, or omit these options.")
     else:
         counts, labels = opened.corpus.counts, opened.corpus.labels

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from polyseme.cli import options
 from polyseme.cli.console import Console, screen_reporter
+from polyseme.cli.options import QUIET, TRUST_PATTERN, RunFolder, open_level, takes
 from polyseme.errors import InputError
+from polyseme.options import LEVEL, OUTPUT, PAGE_TEXT, RUN_OUTPUT, Option
 from polyseme.runs.store import PAGE_FILE
 
 
+@takes(
+    LEVEL,
+    replace(RUN_OUTPUT, help="File to write, by default in the run.", metavar="FILE"),
+    replace(PAGE_TEXT, name="text"),
+    Option(
+        "stability", "Fit N bootstrap samples to measure how stable each topic is.", OUTPUT, int, 0, metavar="N",
+        least=0, most=10_000,
+    ),
+    Option("open", "Open the page in the browser.", OUTPUT, bool, False),
+    QUIET,
+    TRUST_PATTERN,
+)  # fmt: skip
 def explore(
-    run: options.RunFolder,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write, by default in the run.")
-    ] = None,
-    level: options.Level = None,
-    text: Annotated[
-        options.PageText, typer.Option("--text", help="How much of each document's text the page contains.")
-    ] = "excerpt",
-    samples: Annotated[
-        int,
-        typer.Option(
-            "--stability",
-            min=0,
-            max=10_000,
-            metavar="N",
-            help="Fit N bootstrap samples to measure how stable each topic is.",
-        ),
-    ] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
+    run: RunFolder,
+    output: Path | None,
+    level: int | None,
+    text: str,
+    stability: int,
+    open: bool,
+    quiet: bool,
+    trust_pattern: bool,
 ) -> None:
     """Write a web page to explore a run.
 
@@ -53,19 +51,19 @@ def explore(
     from polyseme.runs.write import refresh_run
 
     report = screen_reporter(quiet=quiet)
-    opened = options.open_level(run, level, trust_pattern=trust_pattern)
+    opened = open_level(run, level, trust_pattern=trust_pattern)
     if opened.finer is not None:
-        if samples:
+        if stability:
             raise InputError("--stability is measured for the reading level: leave --level out.")
         output = output or Path(run) / f"explorer_{level}.html"
     path = output or Path(run) / PAGE_FILE
-    if output is None or samples:
+    if output is None or stability:
         page = text if output is None else None
-        opened = refresh_run(Path(run), report, page=page, stability=samples, trust_pattern=trust_pattern).view
+        opened = refresh_run(Path(run), report, page=page, stability=stability, trust_pattern=trust_pattern).view
     if output is not None:
         with report.stage("Writing the explorer page"):
             opened.explore(output, text=text)
     if not quiet:
         Console().print(f"Written to {path} ({path.stat().st_size / 1e6:.1f} MB).")
-    if show:
+    if open:
         webbrowser.open(path.resolve().as_uri())

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from polyseme.cli import options
 from polyseme.cli.console import Console
-from polyseme.cli.tables import check_table, encode_table
+from polyseme.cli.options import QUIET, TRUST_PATTERN, RunFolder, open_level, takes
+from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
 from polyseme.io.files import write_atomically
+from polyseme.options import LEVEL, RUN_OUTPUT
 from polyseme.progress import pluralize
 
 
-def export(
-    run: options.RunFolder,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write: .csv, .parquet, .jsonl or .xlsx.")
-    ],
-    level: options.Level = None,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
-) -> None:
+@takes(LEVEL, replace(RUN_OUTPUT, help=TABLE_HELP, metavar="FILE", default=...), QUIET, TRUST_PATTERN)
+def export(run: RunFolder, output: Path, level: int | None, quiet: bool, trust_pattern: bool) -> None:
     """Write the documents of a run with their topics to a table.
 
     Columns: id, title, label, time, source, excerpt, duplicate_of and duplicate_row (the first document of a group of
@@ -36,7 +28,7 @@ def export(
       polyseme export letters-run --level 40 -o letters.parquet
     """
     kind = check_table(output)
-    documents = options.open_level(run, level, trust_pattern=trust_pattern).documents
+    documents = open_level(run, level, trust_pattern=trust_pattern).documents
     write_atomically(output, encode_table(documents, kind))
     if not quiet:
         Console().print(f"{pluralize(len(documents), 'document')} written to {output}.")

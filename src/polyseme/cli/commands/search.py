@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperCommand
 
-from polyseme.cli import options
 from polyseme.cli.console import Console, print_json, screen_reporter
+from polyseme.cli.options import JSON, QUIET, TRUST_PATTERN, RunFolder, takes
+from polyseme.options import LEVEL, SEARCHING, Option
 from polyseme.progress import pluralize
 
 if TYPE_CHECKING:
@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 WORDS_SHOWN = 6
 UNKNOWN_SHOWN = 12
 MARKED = "bold green"
-_EXCLUDED = re.compile(r"-(?!n\d)[^\W\d_][^\s=]+")
+EXCLUDED_WORD = re.compile(r"-(?!n\d)[^\W\d_][^\s=]+")
 
 
+@takes(
+    Option("number", "Number of documents to show.", None, int, 10, ("-n", "--number"), metavar="N", least=1),
+    *SEARCHING,
+    LEVEL,
+    JSON,
+    QUIET,
+    TRUST_PATTERN,
+)
 def search(
-    run: options.RunFolder,
+    run: RunFolder,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -35,38 +43,13 @@ def search(
             "quotation marks exactly. In a shell write '\"new york\" comput*'.",
         ),
     ],
-    number: Annotated[
-        int, typer.Option("-n", "--number", min=1, metavar="N", help="Number of documents to show.")
-    ] = 10,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="bm25+topics (words first, then the run's topics), bm25, tfidf, tf, plsi-q or plsi-u (the run's "
-            "topics), lsi, or plsi* (fits its own models on first use and stores them in the run).",
-        ),
-    ] = "bm25+topics",
-    like: Annotated[bool, typer.Option("--like", help="Find documents similar to the one with this id.")] = False,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="LABEL", help="Only documents with this label. Repeatable.")
-    ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only documents of this main topic: number or name. Repeatable."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="DATE", help="Only documents from this year, month or day on.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="DATE", help="Only documents up to this year, month or day.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option("--not", metavar="WORD", help="Only documents without this word. Repeatable.")
-    ] = None,
-    level: options.Level = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
+    *,
+    number: int,
+    level: int | None,
+    as_json: bool,
+    quiet: bool,
+    trust_pattern: bool,
+    **given: Any,
 ) -> None:
     """Search the documents of a run.
 
@@ -89,10 +72,7 @@ def search(
         from polyseme.runs.run import Run
 
         view = Run(store).level(level)
-    results = search_run(
-        store, " ".join(words), number, method=method, like=like, label=label, topic=topic, since=since, until=until,
-        exclude=exclude, view=view, report=screen_reporter(quiet=quiet),
-    )  # fmt: skip
+    results = search_run(store, " ".join(words), number, view=view, report=screen_reporter(quiet=quiet), **given)
     if as_json:
         print_json(results.to_dict())
         return
@@ -102,14 +82,6 @@ def search(
         Console().print(_hit_table(results))
     else:
         Console().print(results.note)
-
-
-class SearchCommand(TyperCommand):
-    """The command with -word as an argument, although it looks like an option."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. A space before the dash makes an excluded word an argument."""
-        return super().parse_args(ctx, [f" {arg}" if _EXCLUDED.fullmatch(arg) else arg for arg in args])
 
 
 def _unknown_words(results: Results) -> str:

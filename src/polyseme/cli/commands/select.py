@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.table import Table
 
-from polyseme.cli import options
 from polyseme.cli.console import Console, print_json, screen_reporter
+from polyseme.cli.options import JSON, QUIET, Inputs, check_inputs, takes
 from polyseme.errors import InputError
 from polyseme.io.files import write_atomically
+from polyseme.options import COUNTING, N_FOLDS, OUTPUT, READING, SAMPLING, SEED, TOPICS, Option, checked
 
 if TYPE_CHECKING:
     from polyseme.selection import Selection
@@ -25,45 +25,37 @@ _LIST = re.compile(r"\s*\d{1,9}(\s*,\s*\d{1,9})*\s*")
 _MAX_NUMBERS = 1000
 
 
+@takes(
+    Option(
+        "k",
+        "Numbers to predict with: 5:60 (about ten of them), 5:60:5 (with a step), or 5,10,20. By default 2 to about "
+        "twice the square root of the number of documents.",
+        TOPICS,
+        flags=("-k",),
+        metavar="RANGE",
+    ),
+    N_FOLDS,
+    Option("runs", "Number of folds that are held out in turn.", TOPICS, int, 2, metavar="N", least=1),
+    Option("refine", "Also try numbers between those given.", TOPICS, bool, True, ("--refine/--no-refine",)),
+    *READING,
+    *SAMPLING,
+    *COUNTING,
+    SEED,
+    Option("plot", "Plot to write, by default INPUT-topics.png.", OUTPUT, Path, metavar="FILE"),
+    JSON,
+    QUIET,
+)
 def select(
-    inputs: options.Inputs,
-    k: Annotated[
-        str | None,
-        typer.Option(
-            "-k",
-            metavar="RANGE",
-            help="Numbers to predict with: 5:60 (about ten of them), 5:60:5 (with a step), or 5,10,20. By default 2 to "
-            "about twice the square root of the number of documents.",
-        ),
-    ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=2, metavar="N", help="Number of folds of the documents.")] = 5,
-    runs: Annotated[
-        int, typer.Option("--runs", min=1, metavar="N", help="Number of folds that are held out in turn.")
-    ] = 2,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Plot to write, by default INPUT-topics.png.")
-    ] = None,
-    refine: Annotated[bool, typer.Option("--refine/--no-refine", help="Also try numbers between those given.")] = True,
-    format: options.Format = None,
-    text: options.Text = None,
-    id: options.Id = None,
-    title: options.Title = None,
-    label: options.Label = None,
-    time: options.Time = None,
-    encoding: options.Encoding = None,
-    sample: options.Sample = None,
-    category: options.Category = None,
-    noise: options.Noise = 0,
-    uncategorized: options.Uncategorized = False,
-    language: options.Language = "auto",
-    phrases: options.Phrases = False,
-    keep_numbers: options.KeepNumbers = False,
-    stop_words: options.StopWords = None,
-    min_df: options.MinDf = 2,
-    max_df: options.MaxDf = 0.5,
-    seed: options.Seed = 0,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
+    inputs: Inputs,
+    k: str | None,
+    n_folds: int,
+    runs: int,
+    refine: bool,
+    plot: Path | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
 ) -> None:
     """Compare numbers of topics: which predicts best, and which is good to read.
 
@@ -78,16 +70,15 @@ def select(
 
       polyseme select itwiki.xml.bz2 --sample 2000 --language italian --json
     """
-    options.check_inputs(inputs)
+    check_inputs(inputs)
 
     from polyseme.plots import plot_selection
-    from polyseme.runs.fit import check_n_documents, count_documents
+    from polyseme.runs.fit import check_n_documents, count_documents, counting_of
     from polyseme.selection import select_n_topics
     from polyseme.text.readers.reader import read
     from polyseme.text.vectorizer import Vectorizer
 
     screen, report = Console(), screen_reporter(quiet=quiet)
-    words = options.read_stop_words(stop_words)
     numbers = parse_n_topics(k)
     path = plot or default_plot(inputs)
     kind = path.suffix.removeprefix(".").lower()
@@ -95,17 +86,14 @@ def select(
         raise InputError(f"--plot cannot write the format {kind!r}: use .png, .svg or .pdf.")
     if not path.parent.is_dir():
         raise InputError(f"--plot: the folder {path.parent} does not exist.")
-    reader = read(
-        inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized),
-        **options.sampling(sample, category, noise, seed),
-    )  # fmt: skip
-    vectorizer = Vectorizer(**options.counting(language, phrases, keep_numbers, words, min_df, max_df))
+    reader = read(inputs, seed=seed, **checked(given, (*READING, *SAMPLING)))
+    vectorizer = Vectorizer(**counting_of(given))
     counts = count_documents(reader, vectorizer, report)
     if numbers is not None:
         check_n_documents(counts.shape[0], max(numbers))
     with report.stage("Choosing the number of topics") as update:
         selection = select_n_topics(
-            counts, numbers, n_folds=folds, folds_run=runs, refine=refine, random_state=seed, progress=update
+            counts, numbers, n_folds=n_folds, folds_run=runs, refine=refine, random_state=seed, progress=update
         )
     image = io.BytesIO()
     plot_selection(selection).figure.savefig(image, format=kind, dpi=150)

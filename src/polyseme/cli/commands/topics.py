@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from polyseme.cli import options
 from polyseme.cli.console import Console, levels_note, print_data, print_json, print_junk, topic_rows, topic_table
+from polyseme.cli.options import JSON, TRUST_PATTERN, RunFolder, open_level, takes
 from polyseme.errors import InputError
+from polyseme.options import LEVEL, Option
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array
@@ -17,18 +16,16 @@ if TYPE_CHECKING:
     from polyseme.runs.view import TopicView
 
 
+@takes(
+    Option("words", "Number of words of each topic to show.", None, int, 10, ("--words", "-w"), least=1),
+    Option("documents", "Number of documents of each topic to show.", None, int, 2, ("--documents", "-d"), least=0),
+    LEVEL,
+    Option("prompt", "Print a prompt that asks a language model for names of the topics.", None, bool, False),
+    JSON,
+    TRUST_PATTERN,
+)
 def topics(
-    run: options.RunFolder,
-    words: Annotated[int, typer.Option("--words", "-w", min=1, help="Number of words of each topic to show.")] = 10,
-    documents: Annotated[
-        int, typer.Option("--documents", "-d", min=0, help="Number of documents of each topic to show.")
-    ] = 2,
-    level: options.Level = None,
-    prompt: Annotated[
-        bool, typer.Option("--prompt", help="Print a prompt that asks a language model for names of the topics.")
-    ] = False,
-    as_json: options.Json = False,
-    trust_pattern: options.TrustPattern = False,
+    run: RunFolder, words: int, documents: int, level: int | None, prompt: bool, as_json: bool, trust_pattern: bool
 ) -> None:
     """Show the topics of a run.
 
@@ -49,7 +46,7 @@ def topics(
     from polyseme.metrics import shown_words
     from polyseme.metrics.coherence import coherence_of
 
-    opened = options.open_level(run, level, trust_pattern=trust_pattern)
+    opened = open_level(run, level, trust_pattern=trust_pattern)
     if prompt:
         if as_json:
             raise InputError("--prompt prints a text: leave --json out.")

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from polyseme.cli import options
 from polyseme.cli.console import Console, print_data, screen_reporter
-from polyseme.cli.tables import check_table, encode_table
+from polyseme.cli.options import JSON, QUIET, TRUST_PATTERN, Inputs, RunFolder, check_inputs, open_level, takes
+from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
 from polyseme.io.files import write_atomically
+from polyseme.options import LEVEL, READING, RUN_OUTPUT
 from polyseme.progress import pluralize
 
 
+@takes(
+    *READING,
+    LEVEL,
+    replace(RUN_OUTPUT, help=f"{TABLE_HELP} By default CSV is printed.", metavar="FILE"),
+    JSON,
+    QUIET,
+    TRUST_PATTERN,
+)
 def transform(
-    run: options.RunFolder,
-    inputs: options.Inputs,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="File to write: .csv, .parquet, .jsonl or .xlsx. By default CSV is printed.",
-        ),
-    ] = None,
-    format: options.Format = None,
-    text: options.Text = None,
-    id: options.Id = None,
-    title: options.Title = None,
-    label: options.Label = None,
-    time: options.Time = None,
-    encoding: options.Encoding = None,
-    uncategorized: options.Uncategorized = False,
-    level: options.Level = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
+    run: RunFolder,
+    inputs: Inputs,
+    output: Path | None,
+    level: int | None,
+    as_json: bool,
+    quiet: bool,
+    trust_pattern: bool,
+    **reading: Any,
 ) -> None:
     """Compute the topics of new documents.
 
@@ -53,14 +46,14 @@ def transform(
 
       polyseme transform letters-run new.csv --text body > topics.csv
     """
-    options.check_inputs(inputs)
+    check_inputs(inputs)
     kind = check_table(output) if output is not None else "jsonl" if as_json else "csv"
 
     from polyseme.runs.reading import count_words
     from polyseme.text.readers.reader import read
 
-    opened = options.open_level(run, level, trust_pattern=trust_pattern)
-    reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
+    opened = open_level(run, level, trust_pattern=trust_pattern)
+    reader = read(inputs, **reading)
     frame = opened.weigh(*count_words(opened.store, reader, screen_reporter(quiet=quiet)))
     content = encode_table(frame, kind)
     if output is None:

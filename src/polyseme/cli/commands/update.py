@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from polyseme.cli import options
 from polyseme.cli.console import Console, exit_if_interrupted, screen_reporter
+from polyseme.cli.options import QUIET, TRUST_PATTERN, Inputs, RunFolder, check_inputs, takes
+from polyseme.options import READING, Option
 from polyseme.progress import pluralize
 
 _UNKNOWN_SHARE = 0.1
 """A new fit is recommended if a larger share of the new documents has no known word."""
 
 
-def update(
-    run: options.RunFolder,
-    inputs: options.Inputs,
-    refit: Annotated[
-        bool,
-        typer.Option("--refit", help="Fit the topics again to all documents. By default the topics do not change."),
-    ] = False,
-    format: options.Format = None,
-    text: options.Text = None,
-    id: options.Id = None,
-    title: options.Title = None,
-    label: options.Label = None,
-    time: options.Time = None,
-    encoding: options.Encoding = None,
-    uncategorized: options.Uncategorized = False,
-    quiet: options.Quiet = False,
-    trust_pattern: options.TrustPattern = False,
-) -> None:
+@takes(
+    Option("refit", "Fit the topics again to all documents. By default the topics do not change.", None, bool, False),
+    *READING,
+    QUIET,
+    TRUST_PATTERN,
+)
+def update(run: RunFolder, inputs: Inputs, refit: bool, quiet: bool, trust_pattern: bool, **reading: Any) -> None:
     """Add documents to a run.
 
     Their topic weights are computed with the topics of the run. The vocabulary does not change: words that the run does
@@ -45,13 +33,13 @@ def update(
 
       polyseme update news-run today.jsonl --refit
     """
-    options.check_inputs(inputs)
+    check_inputs(inputs)
 
     from polyseme.runs.changes import update_run
     from polyseme.text.readers.reader import read
     from polyseme.utils import perplexity_of
 
-    reader = read(inputs, **options.reading(format, text, id, title, label, time, encoding, uncategorized))
+    reader = read(inputs, **reading)
     done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern)
     screen = Console()
     if not done.n_added:

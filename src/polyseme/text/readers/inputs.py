@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from polyseme.errors import InputError
+from polyseme.options import named
 from polyseme.text.readers.decoding import (
     SAMPLE,
     SUFFIXES,
@@ -478,11 +479,13 @@ class Input:
             return with_byte_order(self.settings.encoding, head)
         detected = detect(head)
         if detected is None:
-            self.problem("binary file", "it is not text; if it is, set encoding=")
+            self.problem("binary file", f"it is not text; if it is, set {named('encoding')}")
             return None
         encoding, uncertain = detected
         if uncertain:
-            self.problem("guessed encoding", f"it is not UTF-8; read as {encoding}; set encoding= to choose another")
+            self.problem(
+                "guessed encoding", f"it is not UTF-8; read as {encoding}; set {named('encoding')} to choose another"
+            )
         return encoding
 
     def line_blocks(self) -> Iterator[tuple[int, list[str]]]:

@@ -29,6 +29,7 @@ from threading import Event, Lock, Thread, Timer
 from typing import IO, Any
 
 from polyseme.errors import InputError, MissingExtraError
+from polyseme.options import flags_used, naming_flags
 from polyseme.text.readers.inputs import (
     ColumnNames,
     Document,
@@ -251,6 +252,7 @@ class _Child:
             "label": file.label,
             "size": file.size,
             "settings": asdict(source.settings),
+            "flags": flags_used(),
         }
         with suppress(BrokenPipeError):  # `answer` finds out why the process has ended
             write_message(self._commands, json.dumps(command).encode())
@@ -412,7 +414,8 @@ def answer_requests() -> None:
         source = _make_input(command, content)
         memory.allow(source.settings.limits.memory)
         try:
-            _read_file(FORMATS[command["format"]], source, answers, memory)
+            with naming_flags(command["flags"]):
+                _read_file(FORMATS[command["format"]], source, answers, memory)
         except MemoryError:
             os._exit(NO_MEMORY)
 

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from polyseme.errors import InputError
+from polyseme.options import SAMPLING, SEED, checked, named
 from polyseme.text.dates import DateOrder, iso_date
 from polyseme.text.readers.decoding import check_encoding
 from polyseme.text.readers.inputs import (
@@ -171,14 +172,15 @@ Choose = Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document
 
 def choice(sample: int | None, categories: Sequence[str] | None, noise: int, seed: int) -> Choose:
     """Return the function that draws the sample. Raises InputError for options that contradict each other."""
-    for name, size in (("sample", sample), ("noise", noise)):
-        if size is not None and size < 0:
-            raise InputError(f"{name} must be a number of documents, not {size}.")
+    checked({"sample": sample, "noise": noise, "seed": seed}, (*SAMPLING, SEED))
     if noise and categories is None:
-        raise InputError("noise is the number of documents of other categories: name categories with categories=.")
+        raise InputError(
+            f"{named('noise')} is the number of documents of other categories: name categories with "
+            f"{named('categories')}."
+        )
     names = [categories] if isinstance(categories, str) else categories
     if names is not None and not (names and all(name.strip() for name in names)):
-        raise InputError("categories= names no category: name one or more, or leave it out.")
+        raise InputError(f"{named('categories')} names no category: name one or more, or leave it out.")
 
     def choose(documents: Iterator[Document], on_drop: Callable[[str], None]) -> Iterator[Document]:
         return _sample_documents(documents, sample, names, noise, seed, on_drop)
@@ -192,7 +194,7 @@ def column_names(
     """Return the columns that the user named. Raises InputError for a name that is not a string."""
     texts = None if text is None else (text,) if isinstance(text, str) else tuple(text)
     if texts == ():
-        raise InputError("text= names no column: name one, or leave it out to have it chosen.")
+        raise InputError(f"{named('text')} names no column: name one, or leave it out to have it chosen.")
     for option, name in (
         *(("text", name) for name in texts or ()),
         ("id", id),
@@ -201,7 +203,7 @@ def column_names(
         ("time", time),
     ):
         if name is not None and not isinstance(name, str):
-            raise InputError(f"{option}= must be the name of a column, not {name!r}.")
+            raise InputError(f"{named(option)} must be the name of a column, not {name!r}.")
     return ColumnNames(texts, id, title, label, time)
 
 
@@ -524,7 +526,7 @@ def _refuse(options: Mapping[str, Any], source: str, advice: str) -> None:
     """Raise InputError if an option is set that has no meaning for a source."""
     for name, value in options.items():
         if value not in (None, False, 0):
-            raise InputError(f"{name}= does not apply to {source}: {advice}.")
+            raise InputError(f"{named(name)} does not apply to {source}: {advice}.")
 
 
 def _type_names(source: Any) -> set[str]:
@@ -753,7 +755,7 @@ def _row_document(row: Mapping[str, Any], number: int, columns: TableColumns, so
         if not all(part is None or isinstance(part, str) for part in parts):
             raise InputError(
                 f"Column {name!r} contains {_article(type(value).__name__)} in row {number}, not a text: "
-                "name a column of texts with text=, or convert this one."
+                f"name a column of texts with {named('text')}, or convert this one."
             )
     document = columns.document(row, number, source)._replace(source="")
     return document if columns.id_of(row) else _numbered(document)

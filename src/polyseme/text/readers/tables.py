@@ -21,6 +21,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from polyseme.errors import InputError, MissingExtraError
+from polyseme.options import named
 from polyseme.text.dates import DateOrder, date_in_any_order, iso_date, looks_like_date
 from polyseme.text.readers.decoding import Bomb, check_expansion
 from polyseme.text.readers.inputs import BAD_DATE, ColumnNames, Document, Input, printable
@@ -552,7 +553,8 @@ def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], whe
         or lengths[ranked[0]] < _MIN_LENGTH_RATIO * lengths[ranked[1]]
     ):
         raise InputError(
-            f"It is not clear which column of {where} contains the text: name it with text=; it has {_listed(names)}."
+            f"It is not clear which column of {where} contains the text: name it with {named('text')}; it has "
+            f"{_listed(names)}."
         )
     return ranked[0]
 
