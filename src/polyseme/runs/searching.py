@@ -295,16 +295,14 @@ def _new_index(store: RunStore, scratch: Path, report: Reporter) -> SearchIndex:
         store.vocabulary = vectorizer.columns  # before its vectorizer is read, whose dict of words is large
     except UnsupportedError:
         vectorizer = store.vectorizer
-    corpus, model = RunCorpus(store), store.load_model(store.info.model.n_topics)
-    fitted, doc_topic = replace(model.fitted_, vocabulary=None), model.documents_.doc_topic
-    del model  # its words take as much memory as the index
+    corpus, model = RunCorpus(store), store.model
     ids, names, excerpts = corpus.ids, list(corpus.names), corpus.column("excerpt")
     with report.stage("Building the search index, once for this run"):  # after all checks of the run
         index = SearchIndex.of_parts(
             store.shards, store.vocabulary, ids=ids, titles=names, excerpts=excerpts, vectorizer=vectorizer,
-            allocate=in_memory if corpus.fits_in_memory(fitted.n_topics) else in_files(scratch),
+            allocate=in_memory if corpus.fits_in_memory(model.fitted_.n_topics) else in_files(scratch),
         )  # fmt: skip
-        return index.set_model(fitted, doc_topic)
+        return index.set_model(model.fitted_, model.documents_.doc_topic)
 
 
 def _word_rules(store: RunStore) -> WordRules:
