@@ -24,7 +24,7 @@ SOURCES = Path(options.__file__).parent
         (read, (*READING, *SAMPLING, SEED), {"paths", "limits"}),
         (open_source, (*READING, *SAMPLING, SEED), {"source", "limits"}),
         (Run.search, SEARCHING, {"self", "query", "k"}),
-        (Run.edit, EDITING, {"self", "verbose"}),
+        (Run.edit, EDITING, {"self", "level", "verbose"}),
     ],
 )
 def test_signatures_have_the_declared_options_and_defaults(function, declared, others):
