@@ -79,7 +79,21 @@ def _grow(outcome: Outcome, seconds: float, cases: int, seed: int) -> int:
 
 # in the process of libFuzzer
 
-FORMATS = ("csv", "docx", "eml", "files", "html", "jsonl", "lines", "mbox", "parquet", "pdf", "tsv", "wiki")
+FORMATS = (
+    "csv",
+    "docx",
+    "eml",
+    "files",
+    "html",
+    "jsonl",
+    "lines",
+    "mbox",
+    "parquet",
+    "pdf",
+    "spreadsheet",
+    "tsv",
+    "wiki",
+)
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
 
 

@@ -392,7 +392,7 @@ def compress(content: bytes, how: str) -> bytes:
 
 BY_SUFFIX: dict[str, Callable[[bytes, Random], bytes]] = {
     **{".json": mutate_json, ".safetensors": mutate_safetensors, ".npy": mutate_npy, ".parquet": mutate_parquet},
-    **{".npz": mutate_zip, ".docx": mutate_zip, ".odt": mutate_zip},
+    **{".npz": mutate_zip, ".docx": mutate_zip, ".odt": mutate_zip, ".xlsx": mutate_zip, ".ods": mutate_zip},
 }
 """Mutations by suffix; other files are changed by bytes."""
 

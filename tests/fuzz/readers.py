@@ -15,7 +15,7 @@ import chardet
 import lxml.html
 import pypdf
 
-from document_files import PAGES, WORD, dump, pdf
+from document_files import PAGES, WORD, dump, ods, pdf, xlsx
 from fuzz.driver import Case, WrongResult
 from fuzz.mutations import compress, mutate, mutate_bytes
 from polyseme.errors import InputError
@@ -89,6 +89,7 @@ def _jsonl() -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+TABLE = [["id", "text", "date"], ["a", "one two", "2020-01-01"], ["b", "three ö", 2021]]
 MAIL = (
     b"From: =?utf-8?q?J=C3=B6rg?= <j@b.c>\nSubject: Ships\nDate: Thu, 26 Feb 1987 15:01:01 +0000\nMIME-Version: 1.0\n"
     b'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/plain; charset="utf-8"\n'
@@ -112,6 +113,7 @@ SEEDS: dict[str, list[tuple[str, bytes]]] = {
         (".jsonl", _jsonl().decode().encode("utf-16")),
     ],
     "parquet": [],
+    "spreadsheet": [(".xlsx", xlsx(TABLE)), (".ods", ods(TABLE))],
     "wiki": [
         (".xml", WIKI),
         (".xml", b'<?xml version="1.0" encoding="koi8-r"?>' + WIKI),

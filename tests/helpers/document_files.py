@@ -1,5 +1,6 @@
 """PDF, Word and MediaWiki files for the tests of readers."""
 
+import io
 import zipfile
 import zlib
 from xml.sax.saxutils import escape
@@ -59,3 +60,66 @@ PAGES = [
     page("Gatto", "Il '''gatto''' [[Immagine:x|y]] & altri.[[Categoria:Felini]][[Category:Animals]]", 1),
     page("Cane", "Il cane.[[Categoria:Canini]]", 2),
 ]
+
+
+def xlsx(*sheets):
+    """Return an Excel file with sheets of rows of strings and numbers."""
+    content = io.BytesIO()
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    numbers = range(1, len(sheets) + 1)
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        names = "".join(f'<sheet name="Sheet{n}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+        archive.writestr(
+            "xl/workbook.xml", f'<workbook xmlns="{main}" xmlns:r="{relations}"><sheets>{names}</sheets></workbook>'
+        )
+        targets = "".join(
+            f'<Relationship Id="r{n}" Type="{relations}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n in numbers
+        )
+        package = "http://schemas.openxmlformats.org/package/2006"
+        archive.writestr("[Content_Types].xml", f'<Types xmlns="{package}/content-types"></Types>')
+        archive.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="w" Type="{relations}/officeDocument" '
+            'Target="xl/workbook.xml"/></Relationships>',
+        )
+        archive.writestr(
+            "xl/_rels/workbook.xml.rels", f'<Relationships xmlns="{package}/relationships">{targets}</Relationships>'
+        )
+        for n, rows in zip(numbers, sheets, strict=True):
+            cells = "".join(f"<row>{''.join(map(_excel_cell, row))}</row>" for row in rows)
+            archive.writestr(
+                f"xl/worksheets/sheet{n}.xml", f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>'
+            )
+    return content.getvalue()
+
+
+def _excel_cell(value):
+    if isinstance(value, str):
+        return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+    return f"<c><v>{value}</v></c>"
+
+
+def ods(rows):
+    """Return an OpenDocument spreadsheet with rows of strings and numbers."""
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<table:table-cell office:value-type="string"><text:p>{escape(value)}</text:p></table:table-cell>'
+        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+
+    space = "urn:oasis:names:tc:opendocument:xmlns:"
+    body = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr(
+            "META-INF/manifest.xml", f'<manifest:manifest xmlns:manifest="{space}manifest:1.0"></manifest:manifest>'
+        )
+        archive.writestr(
+            "content.xml",
+            f'<office:document-content xmlns:office="{space}office:1.0" xmlns:table="{space}table:1.0" '
+            f'xmlns:text="{space}text:1.0"><office:body><office:spreadsheet><table:table table:name="S">{body}'
+            "</table:table></office:spreadsheet></office:body></office:document-content>",
+        )
+    return content.getvalue()

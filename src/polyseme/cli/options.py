@@ -34,8 +34,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT...",
-        help="Folders of text files, .csv .tsv .jsonl .parquet tables, MediaWiki dumps .xml[.bz2|.gz], .pdf .docx "
-        ".html .eml .mbox files. A single text file and - (standard input) contain one document per line.",
+        help="Folders of text files, .csv .tsv .jsonl .parquet .xlsx .ods tables, MediaWiki dumps .xml[.bz2|.gz], "
+        ".pdf .docx .html .eml .mbox files. A single text file and - (standard input) contain one document per line.",
     ),
 ]
 RunFolder = Annotated[

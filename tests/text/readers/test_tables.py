@@ -5,8 +5,10 @@ import json
 import sys
 from datetime import date
 
+import polars
 import pytest
 
+from document_files import ods, xlsx
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text import Limits, read
 from polyseme.text.readers import tables
@@ -266,3 +268,56 @@ def test_rows_before_the_damage_are_read(tmp_path, monkeypatch):
     assert 100 <= len(found) < 1000
     assert found == rows[: len(found)]
     assert f"rows {len(found) + 1} to 1000 cannot be read" in str(reader.problems)
+
+
+# columns that are said, and spreadsheets
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_the_columns_are_said(tmp_path, suffix):
+    frame = polars.DataFrame({"subject": ["a"], "body": ["b"], "date": ["2020"], "votes": ["1"]})
+    path = tmp_path / f"table{suffix}"
+    {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[suffix](path)
+    reader = read(path)
+    list(reader)
+    assert list(reader.notes) == ["Columns: text 'body', title 'subject', time 'date'; ignored: 'votes'"]
+
+
+def test_several_columns_with_texts_are_offered(tmp_path):
+    (tmp_path / "a.csv").write_text("text,why\nI like it,because it is so very good\n", encoding="utf-8")
+    reader = read(tmp_path / "a.csv")
+    list(reader)
+    (note,) = reader.notes
+    assert "Texts are also in 'why': text= chooses a column or joins several" in note
+    (tmp_path / "b.csv").write_text("good,bad\nall the food was good,all the rooms were bad\n", encoding="utf-8")
+    with pytest.raises(InputError, match="those with texts, 'good', 'bad', can be joined"):
+        list(read(tmp_path / "b.csv"))
+
+
+SURVEY = [
+    ["Survey"],
+    ["No", "Answer", "Date"],
+    [1, "all the food was good", "26-FEB-1987"],
+    [2, "all the rooms were bad", 541350061],
+]
+
+
+@pytest.mark.parametrize("content", [xlsx([], SURVEY, [["x", "y"]]), ods(SURVEY)], ids=["xlsx", "ods"])
+def test_spreadsheets(tmp_path, content):
+    pytest.importorskip("python_calamine")
+    path = tmp_path / ("a.xlsx" if b"xl/" in content else "a.ods")
+    path.write_bytes(content)
+    reader = read(path, id="No")
+    found = [(document.id, document.text, document.time) for document in reader]
+    assert found == [("1", "all the food was good", "1987-02-26"), ("2", "all the rooms were bad", "1987-02-26")]
+    assert any("Only the sheet 'Sheet2' is read" in note for note in reader.notes) == (path.suffix == ".xlsx")
+
+
+def test_a_spreadsheet_that_expands_beyond_the_limits(tmp_path):
+    pytest.importorskip("python_calamine")
+    (tmp_path / "a.xlsx").write_bytes(xlsx([["id", "text"], ["1", "a" * 3_000_000]]))
+    (tmp_path / "b.xlsx").write_bytes(xlsx([["id", "text"], ["1", "one two three"]])[:-40])
+    (tmp_path / "c.txt").write_text("words", encoding="utf-8")
+    reader = read(tmp_path, limits=Limits(expanded=1_000_000))
+    assert [document.text for document in reader] == ["words"]
+    assert reader.problems.counts == {"refused file": 1, "damaged file": 1}

@@ -47,7 +47,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-ISOLATED = {"parquet", "pdf", "docx", "html", "eml", "mbox"}
+ISOLATED = {"parquet", "spreadsheet", "pdf", "docx", "html", "eml", "mbox"}
 """Formats that are read in a child process."""
 
 _START = """

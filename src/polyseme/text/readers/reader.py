@@ -45,11 +45,13 @@ from polyseme.text.readers.office import read_docx, read_pdf
 from polyseme.text.readers.tables import (
     SAMPLE_ROWS,
     TableColumns,
+    announce,
     choose_columns,
     python_rows,
     read_csv,
     read_jsonl,
     read_parquet,
+    read_spreadsheet,
     read_tsv,
     replace_lone_surrogates,
     with_order,
@@ -64,6 +66,7 @@ FORMATS: dict[str, Callable[[Input], Iterator[Document]]] = {
     "tsv": read_tsv,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
+    "spreadsheet": read_spreadsheet,
     "wiki": read_wiki,
     "pdf": read_pdf,
     "docx": read_docx,
@@ -81,6 +84,10 @@ _BY_SUFFIX = {
     ".json": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "spreadsheet",
+    ".xlsm": "spreadsheet",
+    ".xls": "spreadsheet",
+    ".ods": "spreadsheet",
     ".xml": "wiki",
     ".pdf": "pdf",
     ".docx": "docx",
@@ -118,10 +125,10 @@ def read(
         A file, a folder (with its subfolders), "-" for standard input, or several of them. Files may be compressed
         (.gz, .bz2, .xz, .zst).
     format : str, default=None
-        A name of `polyseme.text.readers.FORMATS` for all files. None uses the suffix of each file: .csv, .tsv, .jsonl
-        and .parquet are tables, .xml is a MediaWiki dump, .pdf, .docx and .html are documents, .eml and .mbox are
-        e-mail. Any other file is text. It is one document, or, if the file is the only input or standard input, has
-        one document per line.
+        A name of `polyseme.text.readers.FORMATS` for all files. None uses the suffix of each file: .csv, .tsv, .jsonl,
+        .parquet, .xlsx and .ods are tables, .xml is a MediaWiki dump, .pdf, .docx and .html are documents, .eml and
+        .mbox are e-mail. Any other file is text. It is one document, or, if the file is the only input or standard
+        input, has one document per line.
     text : str or list of str, default=None
         Text column of a table, or several columns to join. None uses well-known names, or the column whose values are
         clearly the longest.
@@ -739,6 +746,7 @@ def _frame_stream(frame: Any, wanted: ColumnNames) -> _MemoryStream:
     def documents(progress: ReadProgress) -> Iterator[Document]:
         source = Input(File(None, "the data frame"), Settings(wanted), progress, b"")
         dated = with_order(source, columns, sample, lambda again: all_rows(frame, columns.names, again.current))
+        announce(source, columns, sample, names)
         for number, row in all_rows(frame, columns.names, progress):
             yield _row_document(row, number, dated, source)
 

@@ -1,9 +1,9 @@
-"""Readers of tables: CSV and TSV, JSON Lines, and Parquet.
+"""Readers of tables: CSV and TSV, JSON Lines, Parquet, and spreadsheets.
 
 CSV and TSV files have a header and are read with Python's csv module, line by line, so that a damaged row does not
 affect the rows after it. JSON Lines files have one object per line; a small JSON array is read as well. Parquet files
-are read with polars, some thousand rows at a time. `choose_columns` finds the columns of text, ids, titles, labels and
-times in all of them.
+are read with polars, some thousand rows at a time, spreadsheets with calamine. `choose_columns` finds
+the columns of text, ids, titles, labels and times in all of them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import io
 import json
 import os
 import re
+import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.options import named
@@ -61,6 +62,8 @@ _MIN_NAMED, _MIN_UNNAMED = 0.5, 0.9
 _MAX_SHOWN = 60
 """Number of characters of a value in a message."""
 _MIN_TEXT_LENGTH = 20
+_MIN_SPACES = 3
+"""Smallest mean number of spaces in the values of a column of texts."""
 _MIN_LENGTH_RATIO = 2.0
 """The text column must be at least this many times as long as the second longest column."""
 
@@ -81,6 +84,7 @@ def _read_rows(source: Input, separator: str | None) -> Iterator[Document]:
         return
     sample = list(islice(rows, SAMPLE_ROWS))
     columns = columns_of(source, [row for _, row in sample], names, lambda again: _named_rows(again, separator)[1])
+    announce(source, columns, [row for _, row in sample], names)
     for number, row in chain(sample, rows):
         yield columns.document(row, number, source)
 
@@ -239,6 +243,7 @@ def read_jsonl(source: Input) -> Iterator[Document]:
         return
     names = list(dict.fromkeys(name for _, row in sample for name in row))
     columns = columns_of(source, [row for _, row in sample], names, _json_objects)
+    announce(source, columns, [row for _, row in sample], names)
     for number, row in chain(sample, rows):
         document = _json_document(source, columns, number, row)
         if document is not None:
@@ -347,6 +352,7 @@ def read_parquet(source: Input) -> Iterator[Document]:
         columns = choose_columns(source.settings.columns, sample, names, source.name)
         with suppress(*damage):  # reported when the rows are read
             columns = with_order(source, columns, sample, dates)
+        announce(source, columns, sample, names)
         table = table.select(columns.names)
         limits = source.settings.limits
         start, size, expanded = 0, _FIRST_ROWS, 0
@@ -379,6 +385,83 @@ def read_parquet(source: Input) -> Iterator[Document]:
             start += rows.height
             bytes_of_a_row = max(rows.estimated_size() / rows.height, 1.0)
             size = min(max(1, int(_BYTES_AT_A_TIME / bytes_of_a_row)), _MAX_ROWS)
+
+
+def read_spreadsheet(source: Input) -> Iterator[Document]:
+    """Yield each row of the first sheet that is not empty; its first row that has more than one value is the header."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError:
+        raise MissingExtraError("Reading spreadsheets", "files") from None
+
+    with source.seekable() as stream:
+        if stream is None:
+            return
+        try:
+            _check_archive(stream, source)
+            book = CalamineWorkbook.from_filelike(stream)
+            sheets = ((name, book.get_sheet_by_name(name)) for name in book.sheet_names)
+            name, sheet = next(((name, sheet) for name, sheet in sheets if sheet.height), ("", None))
+            if sheet is None:
+                source.drop("empty file")
+                return
+            others = [other for other in book.sheet_names if other != name]
+            rows = enumerate(sheet.to_python(skip_empty_area=False), 1)
+        except Bomb as error:
+            source.problem("refused file", str(error))
+            return
+        except (CalamineError, ValueError, OverflowError, zipfile.BadZipFile) as error:
+            source.problem("damaged file", f"it is not a spreadsheet that can be read ({_first_line(error)})")
+            return
+    if others:
+        source.note(f"Only the sheet {name!r} is read, not {_listed(others)}")
+    header = next((row for _, row in rows if sum(map(_has_value, row)) > 1), None)
+    if header is None:
+        source.problem("damaged file", "it has no table: no row has more than one value")
+        return
+    names = _unique_names(header)
+    table = [
+        (number, dict(zip(names, map(_cell_value, row), strict=False)))
+        for number, row in rows
+        if any(map(_has_value, row))
+    ]
+    sample = [row for _, row in table[:SAMPLE_ROWS]]
+    columns = columns_of(source, sample, names, lambda again: table)
+    announce(source, columns, sample, names)
+    for number, row in table:
+        document = columns.document(row, number, source)
+        if _length(document) > source.settings.limits.document:
+            source.problem("damaged row", f"it is longer than {source.settings.limits.document} characters", number)
+        else:
+            yield document
+
+
+def _check_archive(stream: IO[bytes], source: Input) -> None:
+    """Raise Bomb if the parts of a zip archive, by their declared sizes, exceed the limits. Other files pass."""
+    if zipfile.is_zipfile(stream):
+        with zipfile.ZipFile(stream) as archive:
+            parts = archive.infolist()
+            size = sum(part.compress_size for part in parts)
+            check_expansion(size, sum(part.file_size for part in parts), source.settings.limits)
+    stream.seek(0)
+
+
+def _has_value(value: Any) -> bool:
+    return value is not None and value != ""
+
+
+def _unique_names(header: Sequence[Any]) -> list[str]:
+    """Return the names of columns; those without a name get their number, and equal ones a number after the name."""
+    names: list[str] = []
+    for number, value in enumerate(header, 1):
+        name = _as_text(_cell_value(value)).strip() or f"column {number}"
+        names.append(f"{name} ({number})" if name in names else name)
+    return names
+
+
+def _cell_value(value: Any) -> Any:
+    """Return whole numbers, which spreadsheets store as floats, as integers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def python_rows(
@@ -469,6 +552,35 @@ def columns_of(
     return with_order(source, choose_columns(source.settings.columns, sample, names, source.name), sample, rows)
 
 
+def announce(source: Input, columns: TableColumns, sample: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Say which columns are read as what and which are ignored, and offer other columns with texts."""
+    roles = {
+        "text": columns.text,
+        "id": columns.id,
+        "title": columns.title,
+        "label": columns.label,
+        "time": columns.time,
+    }
+    read = [
+        f"{role} {_listed([name] if isinstance(name, str) else name)}"
+        for role, name in roles.items()
+        if name is not None
+    ]
+    ignored = [name for name in names if name not in columns.names]
+    note = f"Columns: {', '.join(read)}; ignored: {_listed(ignored) if ignored else 'none'}"
+    others = [name for name in _text_columns(sample, names) if name in ignored]
+    if others and source.settings.columns.text is None:
+        note += f". Texts are also in {_listed(others)}: text= chooses a column or joins several"
+    source.note(note)
+
+
+def _text_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """Return the columns whose values have several words, on average."""
+    lengths = _mean_lengths(rows, names)
+    spaces = {name: sum(_as_text(row.get(name)).count(" ") for row in rows) / max(len(rows), 1) for name in names}
+    return [name for name in names if lengths[name] >= _MIN_TEXT_LENGTH and spaces[name] >= _MIN_SPACES]
+
+
 def with_order(
     source: Input,
     columns: TableColumns,
@@ -542,21 +654,28 @@ def _longest_column(rows: Sequence[Mapping[str, Any]], names: Sequence[str], whe
     """Return the column whose values are clearly longer than those of all other columns."""
     if len(names) == 1:
         return names[0]
-    lengths = {
-        name: sum(len(value) for row in rows if isinstance(value := row.get(name), str)) / max(len(rows), 1)
-        for name in names
-    }
+    lengths = _mean_lengths(rows, names)
     ranked = sorted(names, key=lengths.__getitem__, reverse=True)
     if (
         not ranked
         or lengths[ranked[0]] < _MIN_TEXT_LENGTH
         or lengths[ranked[0]] < _MIN_LENGTH_RATIO * lengths[ranked[1]]
     ):
+        texts = _text_columns(rows, names)
+        join = f"; those with texts, {_listed(texts)}, can be joined" if len(texts) > 1 else ""
         raise InputError(
             f"It is not clear which column of {where} contains the text: name it with {named('text')}; it has "
-            f"{_listed(names)}."
+            f"{_listed(names)}{join}."
         )
     return ranked[0]
+
+
+def _mean_lengths(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, float]:
+    """Return the mean length of the strings in each column."""
+    return {
+        name: sum(len(value) for row in rows if isinstance(value := row.get(name), str)) / max(len(rows), 1)
+        for name in names
+    }
 
 
 def _listed(names: Sequence[str]) -> str:
