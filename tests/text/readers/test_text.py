@@ -331,3 +331,10 @@ def test_problems_need_limited_memory():
     assert len(list(problems)) == MAX_EXAMPLES
     assert len(str(problems)) < 10_000
     assert str(problems).endswith("...")
+
+
+@pytest.mark.parametrize("name", ["business_007.txt", "tech-012.txt", "sport0123.txt"])
+def test_a_numbered_file_has_its_first_line_as_title(tmp_path, name):
+    (tmp_path / name).write_text("Bank cuts rates\n\nThe bank has cut its rates.", encoding="utf-8")
+    (document,) = read(tmp_path)
+    assert (document.id, document.title) == (name, "Bank cuts rates")

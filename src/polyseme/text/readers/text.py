@@ -19,6 +19,8 @@ _GENERIC_NAMES = frozenset({
     "speech", "story", "text", "txt", "untitled",
 })  # fmt: skip
 _LETTERS = re.compile(r"[^\W\d_]+")
+_NUMBERED = re.compile(r"[^\W\d_]+[\W_]*(?!(?:1[89]|20)\d\d$)(?:\d{3,}|0\d+)")
+"""A word and a running number, such as "business_007", but not "harvest-17" or "budget 2020"."""
 _HEADER_LINE = re.compile(r"[A-Za-z][A-Za-z-]*:(?:\s|$)")
 _TITLE_LINE = re.compile(r"(?i)(?:subject|title):\s*(\S.*)")
 _HEADER_CHARACTERS = 4000
@@ -55,9 +57,14 @@ def file_document(source: Input, text: str, title: str | None = None) -> Documen
 
 
 def title_of(name: str, text: str) -> str:
-    """Return the file name without its suffix; the first line of the text if the name is generic ("491", "doc_12")."""
+    """Return the file name without its suffix, or the first line of the text if the name says nothing.
+
+    Such names are numbers ("491"), generic words ("doc_12"), and a word with a number ("business_007").
+    """
     stem = PurePath(name).stem
-    if any(len(word) > 1 and word.lower() not in _GENERIC_NAMES for word in _LETTERS.findall(stem)):
+    if not _NUMBERED.fullmatch(stem) and any(
+        len(word) > 1 and word.lower() not in _GENERIC_NAMES for word in _LETTERS.findall(stem)
+    ):
         return stem
     return _first_line(text[:_HEADER_CHARACTERS]) or stem
 
