@@ -4,7 +4,8 @@
 
 The texts are fitted as by `polyseme fit -k 20`. A name must be unique, contain no e-mail address, and consist of words
 and phrases that the texts contain as they are written in the name (lower case in the name may be upper case in the
-text), so that no part is a stem. AP has only counts; its names are three words of its vocabulary.
+text), so that no part is a stem. No part may be a month, a number, a unit or another word that names no subject. AP has
+only counts; its names are three words of its vocabulary.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from common import AP, DATA, NEWS_TEXTS, describe_machine, load_counts, load_lin
 from polyseme import PLSA
 from polyseme.datasets import docstrings
 from polyseme.text import read
+from polyseme.text.languages import get_language
+from polyseme.text.nouns import NameWords
 
 TOPICS = 20
 QUICK_DOCUMENTS = 1500
@@ -63,6 +66,10 @@ def fit_texts(name: str, texts: list[str]) -> None:
     names = run.topic_titles
     print_names(name, run.model.fitted_.topic_weights.tolist(), names, run.topic_words(6))
     report(name, names, not_in_texts(names, texts))
+    rules = NameWords(get_language(run.vectorizer.language_ or "other"), {}, run.vectorizer.vocabulary_)
+    words = {part.lower() for found in names for part in found.split(", ") if part == part.lower()}
+    unfit = sorted(word for word in words if " " not in word and not rules.can_name(word))
+    report_figure(f"words in names of {name} that name no subject", ", ".join(unfit) or "0", "0")
 
 
 def fit_counts() -> None:

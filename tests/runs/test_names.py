@@ -317,3 +317,24 @@ def test_an_answer_to_the_prompt_is_read_back(run: polyseme.Run) -> None:
 def test_answers_that_cannot_be_read(answer: str, sentence: str) -> None:
     with pytest.raises(polyseme.InputError, match=sentence):
         polyseme.runs.parse_names(answer)
+
+
+def test_a_banned_word_is_in_no_name_after_a_refit(run: polyseme.Run) -> None:
+    banned = run.edit(ban=["drive"]).edit(refit=True)
+    assert not any("drive" in name for name in banned.topic_titles)
+    assert not any("drive" in name for name in automatic_names(banned, ["", ""]))
+
+
+def test_months_and_numbers_are_in_no_name() -> None:
+    texts = [text.replace("hard drive", "April 1986 pct") for text in TEXTS]
+    names = polyseme.fit(texts, 2, max_df=1.0).topic_titles
+    assert not any(part in name.lower() for part in ("april", "1986", "pct") for name in names)
+    without_texts = polyseme.fit(texts, 2, max_df=1.0, keep_texts=False).edit(ban=["disk", "senate"])
+    assert not any(part in name.lower() for part in ("april", "1986", "pct") for name in without_texts.topic_titles)
+
+
+def test_a_longer_form_of_the_name_above_is_no_name(run: polyseme.Run) -> None:
+    computers = next(k for k, name in enumerate(run.topic_titles) if "hard drive" in name)
+    parents = ["", ""]
+    parents[computers] = "hard drive"
+    assert "hard" not in automatic_names(run, ["", ""], parents=parents)[computers]

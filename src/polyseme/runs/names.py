@@ -9,7 +9,8 @@ product of P(w|z) over the words of p, D_z = sum_d P(z|d), and df_p is the numbe
 phrase must cover MIN_COVERAGE of the topic (n_zp / D_z), have MIN_SHARE of its documents in the topic (n_zp / df_p) and
 contain one of the topic's first TOP_WORDS words. The two words are the topic's first words that are not in the phrase;
 a word is replaced by a phrase of the topic that contains at least MIN_HELD of its occurrences. Without a phrase, or
-without texts, the name has three words. No two topics have the same name.
+without texts, the name has three words. `NameWords` leaves out words that do not name a subject, such as months. No two
+topics have the same name.
 
 Names can also come from a namer: a function, a mapping or a list. `naming_prompt` asks a language model for names, and
 `parse_names` reads the answer.
@@ -29,7 +30,8 @@ import numpy as np
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import shown_words
-from polyseme.text.languages import PHRASE_SEPARATOR
+from polyseme.text.languages import OTHER, PHRASE_SEPARATOR, get_language
+from polyseme.text.nouns import NameWords
 from polyseme.text.phrases import Phrases, no_phrases
 
 if TYPE_CHECKING:
@@ -140,7 +142,12 @@ class _NameMaker:
         prior = np.maximum(D_z / max(D_z.sum(), _TINY), _TINY)
         self._score = self._coverage * np.log(np.maximum(self._share, _TINY) / prior)
         self._columns = _columns_of_rows(self._phrases.columns)
-        hidden = set(run.hidden_columns)
+        removed = {*run.info.hidden_words, *run.info.banned_words}
+        hidden = {column for column, word in enumerate(self._vocabulary) if word in removed}
+        written = {self._vocabulary[column]: form for column, form in self._phrases.words.items()}
+        language = getattr(run.vectorizer, "language_", None)
+        rules = NameWords(OTHER if language is None else get_language(language), written, run.vectorizer.vocabulary_)
+        self._fit = [rules.can_name(word) for word in self._vocabulary]
         self._usable = np.array([not columns & hidden for columns in self._columns], dtype=bool)
         self._with_word: dict[int, list[int]] = {}
         for phrase in np.flatnonzero(self._usable).tolist():
@@ -154,33 +161,45 @@ class _NameMaker:
     def name(self, topic: int, repeated: Collection[int], taken: Collection[str]) -> str:
         """Return a name that is not in `taken`, if possible without the words in the columns `repeated`."""
         words = [int(word) for word in self._ranked[topic] if self._amounts.topic_word[topic, word] > 0]
-        words = [word for word in words if word not in repeated] + [word for word in words if word in repeated]
-        return _unused(self._parts(topic, words, set(words[:TOP_WORDS]) - set(repeated)), topic, taken)
+        words = [word for word in words if self._fit[word]] or words
+        words = [word for word in words if word not in repeated] or words
+        return _unused(self._parts(topic, words, set(repeated)), topic, taken)
 
-    def _parts(self, topic: int, words: list[int], top: set[int]) -> Iterator[str]:
-        """Iterate over the phrase of a topic, if it has one, and its words or the phrases that replace them."""
+    def _parts(self, topic: int, words: list[int], repeated: set[int]) -> Iterator[str]:
+        """Iterate over the phrase of a topic, if it has one, and its words or the phrases that replace them.
+
+        At most half of the words of a phrase are in `repeated`.
+        """
         used = set[int]()
-        phrase = self._lead(topic, top)
+        phrase = self._lead(topic, set(words[:TOP_WORDS]), repeated)
         if phrase is not None:
             yield self._phrases.names[phrase]
             used |= self._columns[phrase]
         for word in words:
             if word not in used:
-                phrase = self._holder(topic, word, used)
+                phrase = self._holder(topic, word, used, repeated)
                 yield self._written(word) if phrase is None else self._phrases.names[phrase]
                 used |= {word} if phrase is None else self._columns[phrase]
+
+    def _is_new(self, phrase: int, repeated: set[int]) -> bool:
+        """Return whether at most half of the words of a phrase are in `repeated`."""
+        return 2 * len(self._columns[phrase] & repeated) <= len(self._columns[phrase])
 
     def _written(self, word: int) -> str:
         """Return a word as the texts write it; a phrase that was counted as one word has spaces again."""
         return self._phrases.words.get(word) or _with_spaces(self._vocabulary[word])
 
-    def _lead(self, topic: int, top: set[int]) -> int | None:
+    def _lead(self, topic: int, top: set[int], repeated: set[int]) -> int | None:
         """Return the phrase with which the name of a topic begins, or None."""
         allowed = self._usable & (self._coverage[:, topic] >= MIN_COVERAGE) & (self._share[:, topic] >= MIN_SHARE)
-        candidates = [phrase for phrase in np.flatnonzero(allowed).tolist() if self._columns[phrase] & top]
+        candidates = [
+            phrase
+            for phrase in np.flatnonzero(allowed).tolist()
+            if self._columns[phrase] & top and self._is_new(phrase, repeated)
+        ]
         return max(candidates, key=lambda phrase: float(self._score[phrase, topic]), default=None)
 
-    def _holder(self, topic: int, word: int, used: set[int]) -> int | None:
+    def _holder(self, topic: int, word: int, used: set[int], repeated: set[int]) -> int | None:
         """Return the most frequent phrase of a topic that contains enough of the occurrences of a word, or None."""
         occurrences = self._phrases.occurrences
         least = MIN_HELD * max(int(self._phrases.word_tokens[word]), 1)
@@ -190,6 +209,7 @@ class _NameMaker:
             if occurrences[phrase] >= least
             and self._share[phrase, topic] >= MIN_SHARE
             and not self._columns[phrase] & used
+            and self._is_new(phrase, repeated)
         ]
         return max(candidates, key=lambda phrase: int(occurrences[phrase]), default=None)
 

@@ -1,8 +1,9 @@
 """Phrases of a corpus as they are written, for the names of topics.
 
 Candidates are two or three different adjacent words, without punctuation between them. They begin and end with a word
-of the vocabulary; stop words may only be inside. Forms of one stem are one word, and a phrase is written as it is most
-often written in the texts. E-mail addresses and URLs are not words. A phrase must
+of the vocabulary; stop words may only be inside. `NameWords` decides which words a noun phrase can have where. Forms of
+one stem are one word, and a phrase is written as it is most often written in the texts. E-mail addresses and URLs are
+not words. A phrase must
 
 - occur often enough, in several documents (`least_occurrences`);
 - have an NPMI of at least MIN_NPMI; for three words, this is the smaller NPMI of the two divisions into two parts;
@@ -23,6 +24,7 @@ import scipy.sparse as sp
 
 from polyseme.kernels import Array
 from polyseme.text.languages import OTHER, npmi
+from polyseme.text.nouns import NameWords
 from polyseme.text.tokens import Columns, Integers, Mask, TokenRules, WordSequences, batches, phrase_characters
 from polyseme.text.words import WordRules
 
@@ -78,10 +80,9 @@ def find_topic_phrases(rules: WordRules, texts: Iterable[str], excluded: frozens
     candidates = candidates.where(candidates.npmi >= MIN_NPMI)
     candidates = candidates.where(candidates.distinct_contexts() >= MIN_CONTEXTS)
     candidates = candidates.where(candidates.largest_extension() < MAX_FRAGMENT)
-    written = _words_with_capitals(tokens)
-    names = candidates.names(written)
+    names = candidates.names(tokens.written)
     columns = _binary(rules.count(iter([names])).matrix()) if names else sp.csr_array((0, len(rules.columns)))
-    words = {rules.columns.get(word, -1): form for word, form in written.items()}
+    words = {rules.columns.get(word, -1): form for word, form in tokens.written.items()}
     words.pop(-1, None)
     return Phrases(names, candidates.counts, candidates.documents(), columns, words, tokens.word_tokens)
 
@@ -111,18 +112,46 @@ class _Tokens:
         """Forms x words of the vocabulary."""
         counted = np.bincount(self.form, minlength=len(self.forms))
         self.word_tokens: Integers = np.asarray(self.columns.T @ counted, dtype=np.int64).ravel()
-        stops, joined = rules.tokens.stops, len(rules.phrases) > 0  # then a word may be counted only in phrases
-        ends = (
-            (known or joined) and form not in stops and not form.isdecimal()
-            for form, known in zip(self.lower, np.diff(self.columns.indptr) > 0, strict=True)
-        )
-        self.is_end: Mask = np.fromiter(ends, dtype=bool, count=len(self.forms))[self.form]
-        """Whether a phrase may begin or end with the word."""
+        self.written = self._words_with_capitals()
+        """How words are written that usually have capitals, by their lower case."""
+        is_known = np.diff(self.columns.indptr) > 0
+        known = {self.lower[number] for number in np.flatnonzero(is_known).tolist()}
+        self.name_words = NameWords(language, self.written, known)
+        self._stops, joined = rules.tokens.stops, len(rules.phrases) > 0  # then a word may be counted only in phrases
+        content = [
+            (counted or joined) and form not in self._stops
+            for form, counted in zip(self.lower, is_known.tolist(), strict=True)
+        ]
+        self.is_content: Mask = self._mask(content)
+        """Whether the word is in the vocabulary and no stop word."""
+        self.can_start: Mask = self.is_content & self._mask(map(self.name_words.can_start, self.lower))
+        """Whether a phrase may begin with the word."""
+        self.can_end: Mask = self.is_content & self._mask(map(self.name_words.can_end, self.lower))
+        """Whether a phrase may end with the word."""
         left_out = {language.normalize(word).lower() for word in excluded}
         left_out |= set(rules.stems(sorted(left_out)))
         allowed = (form not in left_out and stem not in left_out for form, stem in zip(self.lower, stems, strict=True))
-        self.allowed: Mask = np.fromiter(allowed, dtype=bool, count=len(self.forms))[self.form]
+        self.allowed: Mask = self._mask(allowed)
         """Whether a phrase may contain the word."""
+
+    def _mask(self, of_forms: Iterable[bool]) -> Mask:
+        """Return a property of each form as a mask of the words."""
+        return np.fromiter(of_forms, dtype=bool, count=len(self.forms))[self.form]
+
+    def links(self, first: int, inside: int) -> bool:
+        """Return whether the form `inside` may be in the middle of a phrase that begins with the form `first`."""
+        word = self.lower[inside]
+        return self.name_words.can_link(word, self.lower[first], stop=word in self._stops)
+
+    def _words_with_capitals(self) -> dict[str, str]:
+        """Return how words are written, by their lower case, if they usually have capitals inside sentences."""
+        inside = np.bincount(self.form[~self.starts_sentence], minlength=len(self.forms))
+        counted = inside + 0.01 * np.bincount(self.form, minlength=len(self.forms))
+        best: dict[str, int] = {}
+        for number, lower in enumerate(self.lower):
+            if lower not in best or counted[number] > counted[best[lower]]:
+                best[lower] = number
+        return {lower: self.forms[number] for lower, number in best.items() if self.forms[number] != lower}
 
     @classmethod
     def of(cls, rules: WordRules, texts: Iterable[str], excluded: frozenset[str]) -> _Tokens:
@@ -169,11 +198,13 @@ class _Candidates:
         places = np.flatnonzero(tokens.joined[:-1] & frequent[:-1] & frequent[1:] & (key[:-1] != key[1:]))
         pair = np.full(len(key), -1, dtype=np.int64)  # the frequent pair that begins at each position
         pair[places], pair_counts, _ = _numbered(key[places] * width + key[places + 1], places, least)
-        at = np.flatnonzero((pair[:-1] >= 0) & tokens.is_end[:-1] & tokens.is_end[1:])
+        at = np.flatnonzero((pair[:-1] >= 0) & tokens.can_start[:-1] & tokens.can_end[1:])
         twos, counts, first = _numbered(pair[at], at, least)
         score = npmi(counts, totals[key[first]], totals[key[first + 1]], n_tokens)
         is_three = (pair[:-2] >= 0) & (pair[1:-1] >= 0) & (key[:-2] != key[2:])
-        at3 = np.flatnonzero(is_three & tokens.is_end[:-2] & tokens.is_end[2:])
+        at3 = np.flatnonzero(is_three & tokens.can_start[:-2] & tokens.can_end[2:])
+        links = {pair: tokens.links(*pair) for pair in set(zip(tokens.form[at3], tokens.form[at3 + 1], strict=True))}
+        at3 = at3[[links[pair] for pair in zip(tokens.form[at3], tokens.form[at3 + 1], strict=True)]]
         threes, counts3, first = _numbered(pair[at3] * width + key[at3 + 2], at3, least)
         score3 = np.minimum(
             npmi(counts3, pair_counts[pair[first]], totals[key[first + 2]], n_tokens),
@@ -227,8 +258,8 @@ class _Candidates:
         last = self.first + self.length - 1
         before, after = self._neighbors(everything)
         # A stop word beside a phrase does not extend it.
-        extends_before = ~tokens.starts_sentence[self.first] & tokens.is_end[np.maximum(self.first - 1, 0)]
-        extends_after = tokens.joined[last] & tokens.is_end[np.minimum(last + 1, len(tokens.key) - 1)]
+        extends_before = ~tokens.starts_sentence[self.first] & tokens.is_content[np.maximum(self.first - 1, 0)]
+        extends_after = tokens.joined[last] & tokens.is_content[np.minimum(last + 1, len(tokens.key) - 1)]
         largest = np.zeros(len(self))
         for neighbor, extends in ((before, extends_before), (after, extends_after)):
             phrase, _, count = _distinct_rows(self.phrase[extends], neighbor[extends])
@@ -298,14 +329,3 @@ def _binary(matrix: Any) -> Any:
     csr = sp.csr_array(matrix)
     csr.sum_duplicates()
     return sp.csr_array((np.ones(len(csr.data), dtype=np.float32), csr.indices, csr.indptr), csr.shape)
-
-
-def _words_with_capitals(tokens: _Tokens) -> dict[str, str]:
-    """Return how words are written, by their lower case, if they usually have capitals inside sentences."""
-    inside = np.bincount(tokens.form[~tokens.starts_sentence], minlength=len(tokens.forms))
-    counted = inside + 0.01 * np.bincount(tokens.form, minlength=len(tokens.forms))
-    best: dict[str, int] = {}
-    for number, lower in enumerate(tokens.lower):
-        if lower not in best or counted[number] > counted[best[lower]]:
-            best[lower] = number
-    return {lower: tokens.forms[number] for lower, number in best.items() if tokens.forms[number] != lower}

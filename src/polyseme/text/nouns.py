@@ -1,0 +1,165 @@
+"""Words that can name a subject, and ends of noun phrases, by cheap rules.
+
+A name consists of nouns and noun phrases. Without a tagger, some words are recognized by their form: numbers, single
+letters, English adverbs and participles, German nouns by their capitals. Others belong to closed classes, which are
+listed: months and weekdays, numerals, units, legal forms of companies, interjections, parts of addresses, keywords of
+programming languages, and the commonest verbs of English. Nothing else is judged, so a language without rules keeps
+all of its phrases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from functools import cache
+
+from polyseme.text.languages import LANGUAGES, Language
+
+_CALENDAR = {
+    "english": "january february march april may june july august september october november december jan feb mar apr "
+    "jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri",
+    "german": "januar jänner februar märz april mai juni juli august september oktober november dezember montag "
+    "dienstag mittwoch donnerstag freitag samstag sonnabend sonntag",
+    "french": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre lundi mardi "
+    "mercredi jeudi vendredi samedi dimanche",
+    "italian": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre lunedì "
+    "martedì mercoledì giovedì venerdì sabato domenica",
+    "spanish": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre lunes martes "
+    "miércoles jueves viernes sábado domingo",
+    "portuguese": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro "
+    "segunda-feira terça-feira quarta-feira quinta-feira sexta-feira sábado domingo",
+    "dutch": "januari februari maart april mei juni juli augustus september oktober november december maandag dinsdag "
+    "woensdag donderdag vrijdag zaterdag zondag",
+    "swedish": "januari februari mars april maj juni juli augusti september oktober november december måndag tisdag "
+    "onsdag torsdag fredag lördag söndag",
+    "danish": "januar februar marts april maj juni juli august september oktober november december mandag tirsdag "
+    "onsdag torsdag fredag lørdag søndag",
+    "norwegian": "januar februar mars april mai juni juli august september oktober november desember mandag tirsdag "
+    "onsdag torsdag fredag lørdag søndag",
+    "polish": "styczeń stycznia luty lutego marzec marca kwiecień kwietnia maj maja czerwiec czerwca lipiec lipca "
+    "sierpień sierpnia wrzesień września październik października listopad listopada grudzień grudnia poniedziałek "
+    "wtorek środa czwartek piątek sobota niedziela",
+    "russian": "январь января февраль февраля март марта апрель апреля май мая июнь июня июль июля август августа "
+    "сентябрь сентября октябрь октября ноябрь ноября декабрь декабря понедельник вторник среда четверг пятница суббота "
+    "воскресенье",
+}
+_EVERY_LANGUAGE = (
+    "mm cm km ml kg mg ghz mhz khz kb mb gb tb kib mib gib kbit mbit kwh mph pct mln bln dlr dlrs cts usd eur gbp "
+    "inc ltd llc plc corp gmbh spa srl sarl pty llp www https com edu gov mil def elif isinstance kwargs args argv "
+    "const struct typedef printf sizeof enum nullptr bool int str argc endif ifdef eof stdin stdout stderr etc"
+)
+_ENGLISH = (
+    "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty hundred "
+    "thousand million billion trillion dozen first second third fourth fifth percent per millisecond milliseconds "
+    "seconds minute minutes hour hours day days week weeks month months year years decade decades today yesterday "
+    "tomorrow tonight inch inches feet mile miles meters kilometers kg pounds tonnes tons last next ago now then "
+    "such same other own several various certain many much more most less least yes no ok okay hey hi hello thanks "
+    "thank please sorry regards bye blah welcome told said says saying according quoted made given gave took taken "
+    "went gone came knew known thought found saw seen got gotten kept became written wrote done based"
+)
+_ENGLISH_VERBS = (
+    "use make take give say tell see find get know think want need look go come provide allow contain include let "
+    "become seem keep try ask add follow describe discuss consider require enable create perform obtain"
+)
+_CODE_MARKS = frozenset({
+    "def", "elif", "isinstance", "kwargs", "const", "struct", "typedef", "printf", "sizeof", "nullptr", "ifdef",
+})  # fmt: skip
+_KEYWORDS = frozenset({
+    "import", "return", "yield", "raise", "assert", "except", "lambda", "print", "static", "void", "public",
+    "private",
+})  # fmt: skip
+"""Words of programs that are also words of other texts; they are keywords where there are words of _CODE_MARKS."""
+_LINKS = frozenset({
+    "of", "and", "in", "for", "on", "to", "with", "at", "by", "from", "de", "du", "des", "la", "le", "del",
+    "di", "da", "von", "van", "der",
+})  # fmt: skip
+_NO_ADVERBS = frozenset({
+    "ally", "anomaly", "apply", "assembly", "belly", "bully", "butterfly", "daily", "early", "elderly",
+    "family", "friendly", "italy", "jelly", "july", "lily", "monopoly", "monthly", "quarterly", "rally",
+    "reply", "supply", "weekly", "yearly",
+})  # fmt: skip
+
+
+class NameWords:
+    """Rules of a language for the words of names.
+
+    written : how words are written that usually have capitals, by their lower case. known : words of the vocabulary.
+    In a language without English rules, the function words of English are no names if the texts contain "the".
+    """
+
+    def __init__(self, language: Language, written: Mapping[str, str], known: Container[str]) -> None:
+        self._name, self._written = language.name, written
+        self._english = language.name in ("english", "porter")
+        self._closed = _closed_words(language.name)
+        if not self._english and "the" in known:
+            self._closed |= LANGUAGES["english"].stop_words
+        self._keywords = _KEYWORDS if any(mark in known for mark in _CODE_MARKS) else frozenset[str]()
+
+    def can_name(self, word: str) -> bool:
+        """Return whether a word, in lower case, can be a part of a name."""
+        return self.can_start(word) and not self._is_participle(word)
+
+    def can_start(self, word: str) -> bool:
+        """Return whether a noun phrase can begin with a word."""
+        if word[:1].isdigit() or word in self._closed or word in self._keywords:
+            return False
+        if len(word) == 1 and word < "\u1100":
+            return False
+        if self._name == "japanese" and len(word) == 2 and any("\u3040" <= letter < "\u3100" for letter in word):
+            return False  # a pair of characters: kana are an ending, a particle, or a part of a longer word
+        return (
+            not self._is_adverb(word)
+            and not self._is_verb(word)
+            and not (self._name == "french" and _is_french_verb(word))
+        )
+
+    def can_end(self, word: str) -> bool:
+        """Return whether a noun phrase can end with a word: not with a participle, in German with a noun."""
+        is_noun = self._name != "german" or self._written.get(word, word) != word
+        return is_noun and self.can_name(word)
+
+    def can_link(self, word: str, first: str, *, stop: bool) -> bool:
+        """Return whether a word, which may be a stop word, can be inside a noun phrase that begins with `first`."""
+        if word in self._keywords:
+            return False
+        return not (stop and self._english) or (word in _LINKS and not self._is_participle(first))
+
+    def _is_adverb(self, word: str) -> bool:
+        ends = self._english and word.endswith("ly") and len(word) > 4 and word not in _NO_ADVERBS
+        return ends and word not in self._written
+
+    def _is_verb(self, word: str) -> bool:
+        return self._english and word in _english_verbs() and word not in self._written
+
+    def _is_participle(self, word: str) -> bool:
+        ends = (
+            self._english and word.endswith("ed") and not word.endswith("eed") and len(word) > 4 and word != "hundred"
+        )
+        return ends and word not in self._written
+
+
+@cache
+def _closed_words(language: str) -> frozenset[str]:
+    """Return the words of closed classes in a language."""
+    name = "english" if language == "porter" else language
+    words = {*_EVERY_LANGUAGE.split(), *_CALENDAR.get(name, "").split()}
+    if name == "english":
+        words.update(_ENGLISH.split())
+    return frozenset(words)
+
+
+@cache
+def _english_verbs() -> frozenset[str]:
+    """Return the forms of the commonest verbs."""
+    return frozenset().union(*map(_forms, _ENGLISH_VERBS.split()))
+
+
+def _forms(verb: str) -> set[str]:
+    """Return the regular forms of an English verb."""
+    root = verb.removesuffix("e")
+    ends = {verb + "s", root + "ing", root + "ed"}
+    return {verb, *ends, *({verb[:-1] + "ies", verb[:-1] + "ied"} if verb.endswith("y") else ())}
+
+
+def _is_french_verb(word: str) -> bool:
+    """Return whether a word has the ending of the second person, as in "consultez"."""
+    return word.endswith("ez") and len(word) > 4 and word not in ("assez", "suez")
