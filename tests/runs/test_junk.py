@@ -97,6 +97,16 @@ def test_subjects_are_not_marked(plant: Callable) -> None:
     assert fitted(plant, 40).junk == {}
 
 
+def test_short_texts_have_no_headers() -> None:
+    """A few long texts with headers among titles say nothing about positions in titles."""
+
+    def titles(texts: list[list[str]]) -> list[list[str]]:
+        long = headers(texts)[: len(texts) // 4]
+        return long + [text[start : start + 10] for text in texts for start in range(0, LENGTH, 10)]
+
+    assert "place" not in {mark.kind for mark in fitted(titles).junk.values()}
+
+
 def test_shards_and_a_run_without_texts_mark_the_same() -> None:
     run = fitted(headers, shards=True, keep_texts=False)
     assert [mark.kind for mark in run.junk.values()] == ["place"]

@@ -4,7 +4,8 @@ A topic is marked as junk by the first of these tests that its tokens, weighted 
 
     place     their positions in the documents, each divided into ten parts, differ from those of all tokens: headers at
               the beginning, signatures at the end. The total variation distance is at least MIN_DISTANCE plus the
-              distance that chance gives for as many documents
+              distance that chance gives for as many documents. Short texts have no headers: documents of at least
+              _MIN_TOKENS tokens must have MIN_PLACED of all tokens
     repeated  a share of at least MIN_REPEATED, and MIN_RATIO times the share of all tokens, is in sequences of three
               words that occur in many documents
     copies    a share of at least MIN_COPIES, and MIN_RATIO times the share of all tokens, is in near-duplicates
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from polyseme.text.vectorizer import Vectorizer
 
 MIN_DISTANCE = 0.1
+MIN_PLACED = 0.5
 MIN_REPEATED = 0.25
 MIN_COPIES = 0.5
 MIN_RATIO = 2.5
@@ -97,7 +99,7 @@ class TokenShares(NamedTuple):
     """Positions and repetition of the tokens of each topic."""
 
     distance: Floats
-    """Total variation distance between the positions of its tokens and those of all tokens."""
+    """Total variation distance between the positions of its tokens and those of all tokens; 0 for short texts."""
     chance: Floats
     """Distance expected by chance, if each document contributes one position."""
     repeated: Floats
@@ -130,6 +132,7 @@ def token_shares(run: TopicView, sample: TokenSample) -> TokenShares:
         of_documents[rows[part[firsts]]] += np.add.reduceat(weights, firsts, axis=0)
     totals = np.maximum(at_places.sum(axis=0), np.finfo(np.float64).tiny)
     placed = at_places[:_PARTS]
+    placed = placed * (placed.sum() >= MIN_PLACED * at_places.sum())
     overall = placed.sum(axis=1) / max(placed.sum(), 1.0)
     by_topic = placed / np.maximum(placed.sum(axis=0), 1.0)
     documents = np.maximum(of_documents.sum(axis=0) ** 2 / np.maximum((of_documents**2).sum(axis=0), 1e-300), 1.0)
