@@ -338,3 +338,15 @@ def test_a_longer_form_of_the_name_above_is_no_name(run: polyseme.Run) -> None:
     parents = ["", ""]
     parents[computers] = "hard drive"
     assert "hard" not in automatic_names(run, ["", ""], parents=parents)[computers]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. Technology\n2. Sport",
+        "1) Technology\n2) Sport",
+        "| Topic | Name |\n|---|---|\n| 1 | Technology |\n| 2 | Sport |",
+    ],
+)
+def test_names_are_read_from_lists_and_tables(text: str) -> None:
+    assert polyseme.runs.names.parse_names(text) == {1: "Technology", 2: "Sport"}

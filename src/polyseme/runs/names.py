@@ -56,7 +56,7 @@ MAX_NAME = 80
 """Characters of the longest name."""
 _MARKUP = re.compile(r"<\s*[a-zA-Z/!?]|```")
 _QUOTES = ('""', "''", "“”", "‘’", "«»", "**")
-_ANSWER = re.compile(r"\W*(?:topic\s+)?(\d{1,9})\W*[:=]\s*(.*)", re.IGNORECASE)
+_ANSWER = re.compile(r"\W*(?:topic\s+)?(\d{1,9})(?:\W*[:=]\s*|[.)]\s+|\s*\|\s*)(.*)", re.IGNORECASE)
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 
 
@@ -335,7 +335,8 @@ def parse_names(text: str) -> dict[int, str]:
     Parameters
     ----------
     text : str
-        Lines such as "0: Space flight" (other lines are ignored), or a JSON object from topics to names.
+        Lines such as "0: Space flight", "0. Space flight", "0) Space flight" or "| 0 | Space flight |" (other lines
+        are ignored), or a JSON object from topics to names.
 
     Returns
     -------
@@ -356,7 +357,7 @@ def parse_names(text: str) -> dict[int, str]:
             raise InputError('The names are not a JSON object: write lines such as "0: Space flight".') from None
     else:
         matches = (_ANSWER.fullmatch(line.strip()) for line in plain.splitlines())
-        pairs = [(match[1], match[2]) for match in matches if match]
+        pairs = [(match[1], match[2].partition("|")[0]) for match in matches if match]
     names: dict[int, str] = {}
     for topic, name in pairs:
         if not (str(topic).isdecimal() and len(str(topic)) < 10):
