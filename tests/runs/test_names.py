@@ -322,7 +322,7 @@ def test_answers_that_cannot_be_read(answer: str, sentence: str) -> None:
 def test_a_banned_word_is_in_no_name_after_a_refit(run: polyseme.Run) -> None:
     banned = run.edit(ban=["drive"]).edit(refit=True)
     assert not any("drive" in name for name in banned.topic_titles)
-    assert not any("drive" in name for name in automatic_names(banned, ["", ""]))
+    assert not any("drive" in name for name in automatic_names(banned.view, ["", ""]))
 
 
 def test_months_and_numbers_are_in_no_name() -> None:
@@ -337,7 +337,7 @@ def test_a_longer_form_of_the_name_above_is_no_name(run: polyseme.Run) -> None:
     computers = next(k for k, name in enumerate(run.topic_titles) if "hard drive" in name)
     parents = ["", ""]
     parents[computers] = "hard drive"
-    assert "hard" not in automatic_names(run, ["", ""], parents=parents)[computers]
+    assert "hard" not in automatic_names(run.view, ["", ""], parents=parents)[computers]
 
 
 @pytest.mark.parametrize(

@@ -142,11 +142,13 @@ class _NameMaker:
         prior = np.maximum(D_z / max(D_z.sum(), _TINY), _TINY)
         self._score = self._coverage * np.log(np.maximum(self._share, _TINY) / prior)
         self._columns = _columns_of_rows(self._phrases.columns)
-        removed = {*run.info.hidden_words, *run.info.banned_words}
+        removed = {*run.store.info.hidden_words, *run.store.info.banned_words}
         hidden = {column for column, word in enumerate(self._vocabulary) if word in removed}
         written = {self._vocabulary[column]: form for column, form in self._phrases.words.items()}
-        language = getattr(run.vectorizer, "language_", None)
-        rules = NameWords(OTHER if language is None else get_language(language), written, run.vectorizer.vocabulary_)
+        language = getattr(run.store.vectorizer, "language_", None)
+        rules = NameWords(
+            OTHER if language is None else get_language(language), written, run.store.vectorizer.vocabulary_
+        )
         self._fit = [rules.can_name(word) for word in self._vocabulary]
         self._usable = np.array([not columns & hidden for columns in self._columns], dtype=bool)
         self._with_word: dict[int, list[int]] = {}
@@ -357,7 +359,11 @@ def parse_names(text: str) -> dict[int, str]:
             raise InputError('The names are not a JSON object: write lines such as "0: Space flight".') from None
     else:
         matches = (_ANSWER.fullmatch(line.strip()) for line in plain.splitlines())
-        pairs = [(match[1], match[2].partition("|")[0]) for match in matches if match]
+        pairs = [
+            (match[1], match[2].partition("|")[0] if match[0].startswith("|") else match[2])
+            for match in matches
+            if match
+        ]
     names: dict[int, str] = {}
     for topic, name in pairs:
         if not (str(topic).isdecimal() and len(str(topic)) < 10):

@@ -44,7 +44,7 @@ _CALENDAR = {
 }
 _EVERY_LANGUAGE = (
     "mm cm km ml kg mg ghz mhz khz kb mb gb tb kib mib gib kbit mbit kwh mph pct mln bln dlr dlrs cts usd eur gbp "
-    "inc ltd llc plc corp gmbh spa srl sarl pty llp www https com edu gov mil def elif isinstance kwargs args argv "
+    "inc ltd llc plc corp gmbh srl sarl pty llp www https com edu gov mil def elif isinstance kwargs args argv "
     "const struct typedef printf sizeof enum nullptr bool int str argc endif ifdef eof stdin stdout stderr etc"
 )
 _ENGLISH = (

@@ -570,7 +570,7 @@ def announce(source: Input, columns: TableColumns, sample: Sequence[Mapping[str,
     note = f"Columns: {', '.join(read)}; ignored: {_listed(ignored) if ignored else 'none'}"
     others = [name for name in _text_columns(sample, names) if name in ignored]
     if others and source.settings.columns.text is None:
-        note += f". Texts are also in {_listed(others)}: text= chooses a column or joins several"
+        note += f". Texts are also in {_listed(others)}: {named('text')} chooses a column or joins several"
     source.note(note)
 
 
