@@ -30,3 +30,15 @@ def test_long_names_and_labels_are_cut_to_one_line(width: int) -> None:
     assert all(cell_len(line) <= width for line in lines)
     assert all(f"{LONG[:6]}" in line and "… 85%" in line and "Lakes" not in line for line in lines[1:])
     assert "lake: shore" in lines[3]
+
+
+def test_a_topic_is_mostly_of_a_label_with_half_of_its_documents() -> None:
+    rows = [
+        TopicRow(0, "lake", 0.6, 0.9, ["shore"], [("Lakes", 0.5), ("Rivers", 0.3)], []),
+        TopicRow(1, "border", 0.4, 0.9, ["parish"], [("Rivers", 0.49), ("Lakes", 0.3)], []),
+    ]
+    screen = Console(file=io.StringIO(), width=80)
+    print_topics(rows, screen, Path("run"))
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "Lakes 50%" in shown
+    assert "Rivers" not in shown

@@ -125,10 +125,10 @@ def test_marked_topics_are_listed_last_with_the_reason(run: polyseme.Run) -> Non
     assert [row.id for row in run.topics()] == list(range(SUBJECTS + 1))
     printed = str(run.topics())
     assert f"Topic {topic} may not describe a subject: its words occur at the same positions" in printed
-    assert "To remove their words: run.edit(ban=['junk" in printed
+    assert "To remove words that are not about a subject: run.edit(ban=[...], refit=True)" in printed
     shown = here("topics", str(run.path)).stdout
     assert f"Topic {topic} may not describe a subject" in shown
-    assert f"polyseme edit {run.path} --ban junk" in shown
+    assert f"polyseme edit {run.path} --ban WORD,WORD --refit" in shown
     found = json.loads(here("topics", str(run.path), "--json").stdout)
     assert [row["topic"] for row in found][-1] == topic
     assert run_page_data(run).junk == {topic: run.junk[topic].reason}

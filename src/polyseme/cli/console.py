@@ -29,8 +29,8 @@ FAILED = 1
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as in shells."""
 
-_MIN_SHARE_SHOWN = 0.1
-"""Labels with a smaller share of a topic are not shown."""
+_MIN_SHARE_SHOWN, _MOST = 0.1, 0.5
+"""Labels with a smaller share of a topic are not shown in lists of labels, and as the label of most documents."""
 _TOPICS_ON_A_SCREEN = 15
 _LABEL_WIDTH = 24
 
@@ -165,9 +165,9 @@ def topic_rows(
 
 def print_junk(run: TopicView, screen: Console, folder: str) -> None:
     """Print which topics may not describe a subject, and how to remove them."""
-    from polyseme.runs.junk import WORDS_REMOVED, junk_notes
+    from polyseme.runs.junk import junk_notes
 
-    for note in junk_notes(run.junk, run.topic_words(WORDS_REMOVED), folder) if run.junk else ():
+    for note in junk_notes(run.junk, folder):
         screen.print(note, soft_wrap=True)
 
 
@@ -238,7 +238,7 @@ def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
     rows = rows[:_TOPICS_ON_A_SCREEN]
     table = _empty_topic_table(rows, "words", no_wrap=True)
     words_width = width - len("topic  weight   fit  ") - (len(" npmi  ") if _has_coherence(rows) else 0)
-    labels = [_labels_shown(row, min(_LABEL_WIDTH, width // 4))[:1] for row in rows]
+    labels = [_labels_shown(row, min(_LABEL_WIDTH, width // 4), least=_MOST)[:1] for row in rows]
     if _has_labels(rows):
         words_width -= 2 + max([len("mostly"), *(cell_len(label) for shown in labels for label in shown)])
     for row, shown in zip(rows, labels, strict=True):
@@ -260,7 +260,7 @@ def _empty_topic_table(rows: Sequence[TopicRow], last_column: str, **last: Any) 
     if _has_coherence(rows):
         table.add_column("npmi", justify="right", no_wrap=True, min_width=5)
     if _has_labels(rows):
-        table.add_column("mostly", max_width=_LABEL_WIDTH)
+        table.add_column("mostly" if last_column == "words" else "labels", max_width=_LABEL_WIDTH)
     table.add_column(last_column, **last)
     return table
 
@@ -282,11 +282,11 @@ def _has_labels(rows: Sequence[TopicRow]) -> bool:
     return any(name for row in rows for name, _ in row.shares)
 
 
-def _labels_shown(row: TopicRow, width: int | None = None) -> list[str]:
-    """Return the frequent labels of a topic with their shares; long names are cut to `width` columns with the share."""
+def _labels_shown(row: TopicRow, width: int | None = None, least: float = _MIN_SHARE_SHOWN) -> list[str]:
+    """Return the labels with at least this share of a topic; long names are cut to `width` columns with the share."""
     shown = []
     for label, share in row.shares:
-        if share >= _MIN_SHARE_SHOWN and label:
+        if share >= least and label:
             name, end = Text(label), f" {share:.0%}"
             if width is not None:
                 name.truncate(max(1, width - len(end)), overflow="ellipsis")

@@ -18,7 +18,7 @@ the weights P(z|d).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,7 +42,6 @@ SAMPLE, SAMPLE_TOKENS = 10_000, 1 << 20
 """Largest numbers of documents and of tokens in the sample of texts."""
 REPEATED_SHARE, MIN_DOCUMENTS = 0.0005, 5
 """A sequence is repeated if it occurs in this share of the documents, and in this many."""
-WORDS_REMOVED = 5
 _PARTS = 10
 _MIN_TOKENS = 2 * _PARTS
 """Number of tokens of the shortest document whose positions are used."""
@@ -199,17 +198,18 @@ def _share_of(documents: Array, doc_topic: Array, doc_weights: Array) -> tuple[F
     return inside / np.maximum(totals, np.finfo(np.float64).tiny), float(weights[rows].sum() / weights.sum())
 
 
-def junk_notes(junk: Mapping[int, Mark], words: Sequence[Sequence[str]], folder: str | None = None) -> list[str]:
-    """Return a sentence about each marked topic, and the calls that remove their words, the copies or the topics.
+def junk_notes(junk: Mapping[int, Mark], folder: str | None = None) -> list[str]:
+    """Return a sentence about each marked topic, and the calls that remove words, copies or topics.
+
+    The words to remove are left to the reader: a marked topic may also have words that others need.
 
     folder : folder of the run, for commands; None: Python calls.
     """
     notes = [f"Topic {topic} may not describe a subject: {mark.reason}." for topic, mark in sorted(junk.items())]
     of_kind = {kind: [topic for topic, mark in sorted(junk.items()) if mark.kind == kind] for kind in KINDS}
-    if worded := of_kind["place"] + of_kind["repeated"]:
-        banned = list(dict.fromkeys(word for topic in worded for word in words[topic][:WORDS_REMOVED]))
-        command = f"polyseme edit {folder} --ban {','.join(banned)} --refit"
-        notes.append(f"To remove their words: {command if folder else f'run.edit(ban={banned}, refit=True)'}")
+    if of_kind["place"] or of_kind["repeated"]:
+        command = f"polyseme edit {folder} --ban WORD,WORD --refit" if folder else "run.edit(ban=[...], refit=True)"
+        notes.append(f"To remove words that are not about a subject: {command}")
     if of_kind["copies"]:
         argument = "--duplicates drop" if folder else "duplicates='drop'"
         notes.append(f"To leave out copies: fit with {argument}")

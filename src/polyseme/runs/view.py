@@ -23,7 +23,7 @@ from polyseme.progress import SilentReporter, reporter
 from polyseme.runs.corpus import RunCorpus
 from polyseme.runs.documents import COLUMNS
 from polyseme.runs.info import LevelInfo, Mark, RunInfo
-from polyseme.runs.junk import WORDS_REMOVED, junk_notes
+from polyseme.runs.junk import junk_notes
 from polyseme.runs.names import naming_prompt
 from polyseme.runs.reading import count_words, main_labels
 from polyseme.runs.store import RunStore
@@ -177,7 +177,7 @@ class TopicView:
         """Return a table of the topics: id, name, weight, fit and words."""
         words = self.topic_words(n_words)
         rows = zip(self.topic_titles, self.fitted.topic_weights.tolist(), self.typical.fit.tolist(), words, strict=True)
-        notes = junk_notes(self.junk, self.topic_words(WORDS_REMOVED)) if self.junk else []
+        notes = junk_notes(self.junk)
         return TopicTable(tuple(Topic(k, *row) for k, row in enumerate(rows)), tuple(notes), frozenset(self.junk))
 
     def naming_prompt(self, n_words: int = 10, n_documents: int = 3) -> str:

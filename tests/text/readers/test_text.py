@@ -27,6 +27,14 @@ def texts(reader):
     return [document.text for document in reader]
 
 
+def test_folders_that_all_files_share_are_no_labels(tmp_path):
+    for name in ("news/news/sport/1.txt", "news/news/sport/golf/2.txt", "news/news/politics/3.txt", "news/.git/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("a text", encoding="utf-8")
+    assert [d.label for d in read(tmp_path)] == ["politics", "sport", "sport"]
+    assert [d.label for d in read(tmp_path / "news" / "news" / "politics")] == [None]
+
+
 def test_a_folder_is_read_in_order_with_labels_and_without_hidden_files(tmp_path):
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "two.txt").write_text("second text", encoding="utf-8")

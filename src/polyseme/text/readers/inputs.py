@@ -12,7 +12,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -350,6 +350,7 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str
     def unreadable(error: OSError) -> None:
         on_problem("unreadable folder", str(error.filename), _reason(error))
 
+    above = _shared_depth(folder)
     for root, subfolders, names in os.walk(folder, onerror=unreadable):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         within = Path(root).relative_to(folder)
@@ -363,10 +364,22 @@ def _walk(folder: Path, on_problem: Callable[[str, str, str], None], prefix: str
                 on_problem("unreadable file", shown, _reason(error))
                 continue
             if stat.S_ISREG(status.st_mode):
-                label = printable(within.parts[0]) if within.parts else None
+                label = printable(within.parts[above]) if len(within.parts) > above else None
                 yield File(path, shown, label, status.st_size)
             else:
                 on_problem("unreadable file", shown, "it is not a regular file")
+
+
+def _shared_depth(folder: Path) -> int:
+    """Return the number of folders below this one that all files are in, such as 1 for news/news/sport of news."""
+    depth = 0
+    with suppress(OSError):  # the walk reports it
+        while True:
+            entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
+            if len(entries) != 1 or not entries[0].is_dir(follow_symlinks=False):
+                break
+            folder, depth = Path(entries[0]), depth + 1
+    return depth
 
 
 @dataclass(frozen=True)
