@@ -334,3 +334,15 @@ def test_a_resumed_fit_has_the_title_of_an_uninterrupted_one(monkeypatch: pytest
     assert polyseme.open_run(resumed.path).info == resumed.info
     assert "<title>second" in (resumed.path / "explorer.html").read_text(encoding="utf-8")
     assert resumed.store.files.path("explorer.html").is_file()
+
+
+def test_few_and_short_documents_are_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
+    long = [f"{text} {' '.join(f'of{row}x{n}' for n in range(20))}" for row, text in enumerate(TEXTS[:5])]
+    polyseme.fit(long, 2, verbose=1, **SETTINGS)
+    printed = capsys.readouterr().err
+    assert "5 documents: read them." in printed
+    assert "too few to tell" not in printed
+    polyseme.fit([f"rain {text.split()[0]} in{row}" for row, text in enumerate(TEXTS)], 2, verbose=1, **SETTINGS)
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "read them." not in printed
+    assert "counted words per document are too few to tell its topics" in printed

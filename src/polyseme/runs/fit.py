@@ -51,6 +51,8 @@ LEVELS_SAMPLE = 20_000
 """Number of documents, drawn at random, with which topics are split into finer ones and levels are compared."""
 LABELS_MODEL = "labels"
 """Name of the model whose topics are tied to the labels of documents."""
+SHORT_DOCUMENT = 8
+"""With fewer counted words per document on average, a note says that they are too few."""
 _UPDATE_EVERY = 512
 """Documents between two updates of the progress bar of counting."""
 
@@ -480,7 +482,17 @@ def _count(draft: RunDraft) -> RunInfo:
             with draft.report.stage("Writing shards", unit="documents") as update:
                 texts = _with_progress(store.texts, draft.info.documents, update)
                 write_shards(texts, folder, vectorizer=store.vectorizer)
-    manifest = DiskCorpus(folder).manifest
+    manifest, n_documents = DiskCorpus(folder).manifest, draft.info.documents
+    if n_documents < FEW_DOCUMENTS:
+        draft.report.note(
+            f"{pluralize(n_documents, 'document')}: read them. Topics of so few change from fit to fit; long documents "
+            "can be cut into parts, such as sections."
+        )
+    if manifest.tokens < SHORT_DOCUMENT * n_documents:
+        draft.report.note(
+            f"{manifest.tokens / n_documents:.1f} counted words per document are too few to tell its topics: join "
+            "short texts, such as those of one author, day or group, or add longer ones."
+        )
     return replace(draft.info, tokens=int(manifest.tokens), shards=len(manifest.shards))
 
 
