@@ -720,7 +720,8 @@ class SearchIndex:
         if hasattr(rules, "_word_rules"):  # a Vectorizer of this package
             rules = rules._word_rules()
         if isinstance(rules, WordRules):
-            sequences, names = rules.known_sequences(iter([[asked.words]]))
+            rules, prepared = rules.of_short_texts([asked.words])
+            sequences, names = rules.known_sequences(iter([prepared]))
             words = [names[number] for number in sequences.numbers()[0]]
         else:
             words = rules.build_analyzer()(asked.words) if hasattr(rules, "build_analyzer") else []

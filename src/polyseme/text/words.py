@@ -86,10 +86,16 @@ class WordRules:
     def transform(self, texts: Iterable[str]) -> SparseCounts:
         """Return the counts of some short texts, such as queries (texts x words)."""
         check_not_one_string(texts)
+        rules, prepared = self.of_short_texts(texts)
+        return rules.count(iter([prepared]))
+
+    def of_short_texts(self, texts: Iterable[str]) -> tuple[WordRules, list[str]]:
+        """Return the rules for the characters of some texts only, which are built faster, and the prepared texts."""
         prepare, characters = self.tokens.prepare, self.tokens.characters
         prepared = [text if prepare is None else prepare(text) for text in texts]
-        limited = replace(self.tokens, prepare=None, characters=characters.of_texts(prepared))
-        return replace(self, tokens=limited).count(iter([prepared]))
+        return replace(
+            self, tokens=replace(self.tokens, prepare=None, characters=characters.of_texts(prepared))
+        ), prepared
 
     def count(self, documents: Iterator[list[Any]]) -> SparseCounts:
         """Return the counts of documents that come in batches. Unknown words are not counted."""
@@ -119,10 +125,8 @@ class WordRules:
 
     def word_keys(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the words of some short texts in a comparable form: as stems, if words are stemmed."""
-        prepare, characters = self.tokens.prepare, self.tokens.characters
-        prepared = [text if prepare is None else prepare(text) for text in texts]
-        limited = replace(self.tokens, prepare=None, characters=characters.of_texts(prepared))
-        sequences = WordSequences(limited, n_threads=self.n_threads)
+        rules, prepared = self.of_short_texts(texts)
+        sequences = WordSequences(rules.tokens, n_threads=self.n_threads)
         sequences.add(prepared)
         forms = sequences.words()
         keys = stem_words(forms, self.language) if self.stem and self.language is not None else forms
