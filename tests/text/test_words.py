@@ -128,7 +128,7 @@ def test_a_string_instead_of_texts_raises():
 
 def test_a_pattern_must_be_trusted():
     vectorizer = Vectorizer(token_pattern=r"(?:a|b)+(c)", n_jobs=1).fit(["abc", "bc"])
-    with pytest.raises(ModelFileError, match="--trust-pattern"):
+    with pytest.raises(ModelFileError, match="trust_pattern=True"):
         rules_of(vectorizer)
     trusted = rules_of(vectorizer, trust_pattern=True)
     np.testing.assert_array_equal(

@@ -41,9 +41,6 @@ Inputs = Annotated[
 RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="A folder written by polyseme fit.", callback=_existing_run)
 ]
-TRUST_PATTERN = Option(
-    "trust_pattern", "Use the token pattern of the run without checks. Only for runs you trust.", None, bool, False
-)
 JSON = Option("as_json", "Print JSON instead of a table.", OUTPUT, bool, False, ("--json",))
 QUIET = Option("quiet", "Print only the result and errors.", OUTPUT, bool, False, ("--quiet", "-q"))
 
@@ -78,11 +75,11 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
 
 
-def open_level(run: str, level: int | None, *, trust_pattern: bool) -> TopicView:
+def open_level(run: str, level: int | None) -> TopicView:
     """Open a run, and return the topics of a level; None is the reading level."""
     from polyseme.runs import open_run
 
-    opened = open_run(run, trust_pattern=trust_pattern)
+    opened = open_run(run)
     return opened.view if level is None else opened.level(level)
 
 

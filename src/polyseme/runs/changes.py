@@ -91,13 +91,12 @@ def update_run(
     refit: bool = False,
     report: Reporter,
     like: Run | None = None,
-    trust_pattern: bool = False,
 ) -> Updated:
     """Add the documents of a reader that the run does not contain yet. If there are none, the run does not change."""
     documents = _NewDocuments(reader)
     has_index = (path / INDEX_FILE).is_file()
     try:
-        with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
+        with rewrite_run(path, report, like=like) as (run, draft):
             if refit:
                 run.model.check_refits()
             shards, duplicates = _append(run, draft, documents)
@@ -241,15 +240,13 @@ class Edited(NamedTuple):
     """Whether Ctrl-C stopped the fit."""
 
 
-def edit_run(
-    path: Path, edit: Edit, *, report: Reporter, like: Run | None = None, trust_pattern: bool = False
-) -> Edited:
+def edit_run(path: Path, edit: Edit, *, report: Reporter, like: Run | None = None) -> Edited:
     """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed."""
     if not (edit.rename or edit.merge or edit.delete or edit.ban or edit.refit):
         ways = ", ".join(named(name) for name in ("rename", "merge", "delete", "ban"))
         raise InputError(f"Nothing to edit: use {ways} or {named('refit', True)}.")
     edit = replace(edit, when=timestamp())
-    with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
+    with rewrite_run(path, report, like=like) as (run, draft):
         level = None if edit.level is None else run.level(edit.level)
         if level is not None and level.finer is not None:
             _rename_finer(run, level.finer, draft, edit)
@@ -392,7 +389,6 @@ def name_run(
     overwrite: bool = False,
     report: Reporter,
     like: Run | None = None,
-    trust_pattern: bool = False,
 ) -> Run:
     """Name the topics of a level of a run with a namer; None is the reading level.
 
@@ -402,7 +398,7 @@ def name_run(
     """
     problems: list[str] = []
     with run_lock(path) as target:
-        run = open_run(target, trust_pattern=trust_pattern if like is None else like.store.trust_pattern)
+        run = open_run(target)
         named = run.view if level is None else run.level(level)
         check_namer(namer, named.fitted.n_topics)
         names = _StoredNames(named)
@@ -410,7 +406,7 @@ def name_run(
             problems = _call_namer(namer, named, names, overwrite=overwrite, report=report)
         else:
             names.store(names_of_namer(namer))
-    changed = refresh_run(path, report, page=page_of(run), like=like, trust_pattern=trust_pattern)
+    changed = refresh_run(path, report, page=page_of(run), like=like)
     if problems:
         first = "; ".join(problems[:_PROBLEMS_SHOWN]).replace("\n", " ")
         more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""

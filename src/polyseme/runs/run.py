@@ -435,16 +435,13 @@ class Run:
         return name_run(self.path, namer, overwrite=overwrite, level=level, report=reporter(verbose), like=self)
 
 
-def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
+def open_run(path: str | PathLike[str]) -> Run:
     """Open a run folder.
 
     Parameters
     ----------
     path : str or PathLike
         Folder that `polyseme.fit` or ``polyseme fit`` wrote.
-    trust_pattern : bool, default=False
-        Whether the token pattern of the run may be any regular expression, which can take exponential time (see
-        `Vectorizer.from_dict`). Use True only for runs that you trust.
 
     Returns
     -------
@@ -459,6 +456,6 @@ def open_run(path: str | PathLike[str], *, trust_pattern: bool = False) -> Run:
         If a file is missing or damaged, or if the run was written by another version of polyseme.
     """
     path = Path(path)
-    store = RunStore.open(path, trust_pattern=trust_pattern)
+    store = RunStore.open(path)
     store.files.check_sizes(skip=output_only_files(store.files))
     return Run(store)

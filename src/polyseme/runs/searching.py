@@ -311,7 +311,7 @@ def _word_rules(store: RunStore) -> WordRules:
 
     path = store.files.path(VECTORIZER_FILE)
     try:
-        return read_word_rules(read_json(path), trust_pattern=store.trust_pattern)
+        return read_word_rules(read_json(path))
     except UnsupportedError:
         raise
     except (OSError, ValueError, ModelFileError) as error:
@@ -326,7 +326,7 @@ def _stored_answer(
 
     try:
         index = SearchIndex.load(store.path / INDEX_FILE, identity=store.digest)
-        if index.vectorizer is None:  # the run has a pattern that must be trusted
+        if index.vectorizer is None:  # its rules need scikit-learn
             index.vectorizer = _word_rules(store)
         if not index.scoring.is_ready(method_settings(method, None, None)):
             _add_models(index, method, report)

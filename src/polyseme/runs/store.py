@@ -247,8 +247,8 @@ def read_sealed(path: Path, kind: type[T]) -> tuple[T, FileManifest, str]:
 class RunStore:
     """An open run folder: its facts and files, and their content, which is read on first use.
 
-    digest : digest of run.json, which identifies the state of the run. trust_pattern : whether the token pattern of the
-    vectorizer may be any regular expression. owner : object that owns a temporary folder, which is removed with it.
+    digest : digest of run.json, which identifies the state of the run. owner : object that owns a temporary folder,
+    which is removed with it.
     """
 
     def __init__(
@@ -258,22 +258,21 @@ class RunStore:
         files: FileManifest,
         digest: str = "",
         *,
-        trust_pattern: bool = False,
         owner: Any = None,
     ) -> None:
         self.path, self.info, self.files, self.digest = path, info, files, digest
-        self.trust_pattern, self.owner = trust_pattern, owner
+        self.owner = owner
 
     @classmethod
-    def open(cls, path: Path, *, trust_pattern: bool = False) -> RunStore:
+    def open(cls, path: Path) -> RunStore:
         """Read run.json. Raise InputError if the folder is not a run, ModelFileError if run.json is damaged."""
         check_is_run(path)
         path = path.resolve()
-        return cls(path, *read_sealed(path / RUN_FILE, RunInfo), trust_pattern=trust_pattern)
+        return cls(path, *read_sealed(path / RUN_FILE, RunInfo))
 
     def current(self) -> RunStore:
         """Return this store, or the run that has replaced it in its folder."""
-        opened = RunStore.open(self.path, trust_pattern=self.trust_pattern)
+        opened = RunStore.open(self.path)
         return self if opened.digest == self.digest else opened
 
     def reload(self) -> None:
@@ -300,7 +299,7 @@ class RunStore:
 
         path = self.files.path(VECTORIZER_FILE)
         try:
-            return Vectorizer.from_dict(read_json(path), trust_pattern=self.trust_pattern)
+            return Vectorizer.from_dict(read_json(path))
         except (OSError, ValueError) as error:
             raise damage_error(path, error) from None
         except ModelFileError as error:

@@ -374,18 +374,15 @@ def new_run(
 
 
 @contextmanager
-def rewrite_run(
-    path: Path, report: Reporter, *, like: Run | None = None, trust_pattern: bool = False
-) -> Iterator[tuple[Run, RunDraft]]:
+def rewrite_run(path: Path, report: Reporter, *, like: Run | None = None) -> Iterator[tuple[Run, RunDraft]]:
     """Yield a run and the draft that replaces it when the block ends. No other process can write the run meanwhile.
 
-    like : the run as an object of the caller, whose temporary folder and trusted pattern the new object takes over.
+    like : the run as an object of the caller, whose temporary folder the new object takes over.
     """
     with run_lock(path) as target:
-        run = open_run(target, trust_pattern=trust_pattern if like is None else like.store.trust_pattern)
+        run = open_run(target)
         with replacing(target) as work:
             draft = RunDraft(work, run.info, {}, report)
-            draft.run.store.trust_pattern = run.store.trust_pattern
             yield run, draft
         draft.run.store.move(target, None if like is None else like.store.owner)
 
@@ -397,14 +394,13 @@ def refresh_run(
     page: str | None,
     stability: int = 0,
     like: Run | None = None,
-    trust_pattern: bool = False,
 ) -> Run:
     """Write the tables and the page of a run, and measure how stable its topics are in samples of the documents.
 
     page : how much of the texts the page contains; None leaves the page as it is. stability : number of bootstrap
     samples. like : as in `rewrite_run`.
     """
-    with rewrite_run(path, report, like=like, trust_pattern=trust_pattern) as (run, draft):
+    with rewrite_run(path, report, like=like) as (run, draft):
         files = run.store.files
         rewritten = {name for name in output_only_files(files) if page is not None or name != PAGE_FILE}
         draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
@@ -434,7 +430,7 @@ def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
             if (run.path / name).is_file():
                 (work / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(run.path / name, work / name)
-    return open_run(folder, trust_pattern=run.store.trust_pattern)
+    return open_run(folder)
 
 
 def version_info() -> dict[str, Any]:

@@ -423,8 +423,8 @@ def _checked_parameters(data: dict[str, Any], *, trust_pattern: bool) -> dict[st
     pattern = parameters["token_pattern"]
     if not (trust_pattern or pattern is None or is_plain_pattern(pattern)):
         raise ModelFileError(
-            f"The token pattern {pattern[:_MAX_PATTERN_LENGTH]!r} is not known to be fast on every text: if you trust "
-            "it, confirm it with --trust-pattern (in Python: trust_pattern=True)."
+            f"The token pattern {pattern[:_MAX_PATTERN_LENGTH]!r} is not known to be fast on every text: fit again "
+            "or, if you trust it, use Vectorizer.from_dict(data, trust_pattern=True)."
         )
     return parameters | {
         "ngram_range": tuple(parameters["ngram_range"]),

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli.console import Console, print_json
-from polyseme.cli.options import JSON, TRUST_PATTERN, RunFolder, open_level, takes
+from polyseme.cli.options import JSON, RunFolder, open_level, takes
 from polyseme.options import Option
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 @takes(
     Option("words", "Top words of each topic to compare.", None, int, 10, ("--words", "-w"), least=1),
     JSON,
-    TRUST_PATTERN,
 )
-def compare(first: RunFolder, second: RunFolder, words: int, as_json: bool, trust_pattern: bool) -> None:
+def compare(first: RunFolder, second: RunFolder, words: int, as_json: bool) -> None:
     """Compare the topics of two runs.
 
     Each topic of the first run is matched to at most one topic of the second, so that the total overlap is largest.
@@ -36,7 +35,7 @@ def compare(first: RunFolder, second: RunFolder, words: int, as_json: bool, trus
     """
     from polyseme.runs.comparison import compare as compare_runs
 
-    runs = [open_level(run, None, trust_pattern=trust_pattern) for run in (first, second)]
+    runs = [open_level(run, None) for run in (first, second)]
     result = compare_runs(*runs, n_words=words)
     if as_json:
         print_json(result.to_dict())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polyseme.cli.console import Console, exit_if_interrupted, print_topics, screen_reporter, topic_rows
-from polyseme.cli.options import QUIET, TRUST_PATTERN, RunFolder, takes
+from polyseme.cli.options import QUIET, RunFolder, takes
 from polyseme.errors import InputError
 from polyseme.options import EDITING, LEVEL, Option
 
@@ -16,7 +16,6 @@ from polyseme.options import EDITING, LEVEL, Option
     *EDITING[1:],
     LEVEL,
     QUIET,
-    TRUST_PATTERN,
 )
 def edit(
     run: RunFolder,
@@ -28,7 +27,6 @@ def edit(
     refit: bool,
     level: int | None,
     quiet: bool,
-    trust_pattern: bool,
 ) -> None:
     """Name, merge or delete topics of a run, or hide words.
 
@@ -59,7 +57,7 @@ def edit(
         level=level,
     )
     report = screen_reporter(quiet=quiet)
-    done = edit_run(Path(run), edit, report=report, trust_pattern=trust_pattern)
+    done = edit_run(Path(run), edit, report=report)
     if not quiet:
         print_topics(topic_rows(done.run.level(level or done.run.levels[0])), Console(), Path(run))
     exit_if_interrupted(done.interrupted)

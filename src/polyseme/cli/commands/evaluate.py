@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from polyseme.cli.console import Console, print_json, screen_reporter
-from polyseme.cli.options import JSON, QUIET, TRUST_PATTERN, RunFolder, check_inputs, open_level, takes
+from polyseme.cli.options import JSON, QUIET, RunFolder, check_inputs, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import READING, SAMPLING, SEED, Option
 
@@ -35,7 +35,6 @@ WORDS_SHOWN = 8
     SEED,
     JSON,
     QUIET,
-    TRUST_PATTERN,
 )
 def evaluate(
     run: RunFolder,
@@ -49,7 +48,6 @@ def evaluate(
     windows: bool,
     as_json: bool,
     quiet: bool,
-    trust_pattern: bool,
     **reading: Any,
 ) -> None:
     """Measure the quality of the topics of a run.
@@ -73,7 +71,7 @@ def evaluate(
     from polyseme.text.readers.reader import read
 
     report = screen_reporter(quiet=quiet)
-    full_run = open_level(run, None, trust_pattern=trust_pattern)
+    full_run = open_level(run, None)
     opened = full_run if inputs else full_run.in_memory()
     if windows and ("-" in inputs if inputs else opened.corpus.texts is None):
         raise InputError("--windows needs texts: give files as INPUT, or a run that was fitted without --no-texts.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from polyseme.cli.console import Console, screen_reporter
-from polyseme.cli.options import QUIET, TRUST_PATTERN, RunFolder, open_level, takes
+from polyseme.cli.options import QUIET, RunFolder, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import LEVEL, OUTPUT, PAGE_TEXT, RUN_OUTPUT, Option
 from polyseme.runs.store import PAGE_FILE
@@ -23,7 +23,6 @@ from polyseme.runs.store import PAGE_FILE
     ),
     Option("open", "Open the page in the browser.", OUTPUT, bool, False),
     QUIET,
-    TRUST_PATTERN,
 )  # fmt: skip
 def explore(
     run: RunFolder,
@@ -33,7 +32,6 @@ def explore(
     stability: int,
     open: bool,
     quiet: bool,
-    trust_pattern: bool,
 ) -> None:
     """Write a web page to explore a run.
 
@@ -51,7 +49,7 @@ def explore(
     from polyseme.runs.write import refresh_run
 
     report = screen_reporter(quiet=quiet)
-    opened = open_level(run, level, trust_pattern=trust_pattern)
+    opened = open_level(run, level)
     if opened.finer is not None:
         if stability:
             raise InputError("--stability is measured for the reading level: leave --level out.")
@@ -59,7 +57,7 @@ def explore(
     path = output or Path(run) / PAGE_FILE
     if output is None or stability:
         page = text if output is None else None
-        opened = refresh_run(Path(run), report, page=page, stability=stability, trust_pattern=trust_pattern).view
+        opened = refresh_run(Path(run), report, page=page, stability=stability).view
     if output is not None:
         with report.stage("Writing the explorer page"):
             opened.explore(output, text=text)

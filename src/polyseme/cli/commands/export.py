@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from polyseme.cli.console import Console
-from polyseme.cli.options import QUIET, TRUST_PATTERN, RunFolder, open_level, takes
+from polyseme.cli.options import QUIET, RunFolder, open_level, takes
 from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
 from polyseme.io.files import write_atomically
 from polyseme.options import LEVEL, RUN_OUTPUT
 from polyseme.progress import pluralize
 
 
-@takes(LEVEL, replace(RUN_OUTPUT, help=TABLE_HELP, metavar="FILE", default=...), QUIET, TRUST_PATTERN)
-def export(run: RunFolder, output: Path, level: int | None, quiet: bool, trust_pattern: bool) -> None:
+@takes(LEVEL, replace(RUN_OUTPUT, help=TABLE_HELP, metavar="FILE", default=...), QUIET)
+def export(run: RunFolder, output: Path, level: int | None, quiet: bool) -> None:
     """Write the documents of a run with their topics to a table.
 
     Columns: id, title, label, time, source, excerpt, duplicate_of and duplicate_row (the first document of a group of
@@ -28,7 +28,7 @@ def export(run: RunFolder, output: Path, level: int | None, quiet: bool, trust_p
       polyseme export letters-run --level 40 -o letters.parquet
     """
     kind = check_table(output)
-    documents = open_level(run, level, trust_pattern=trust_pattern).documents
+    documents = open_level(run, level).documents
     write_atomically(output, encode_table(documents, kind))
     if not quiet:
         Console().print(f"{pluralize(len(documents), 'document')} written to {output}.")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.cli.console import Console, print_json, screen_reporter
-from polyseme.cli.options import JSON, QUIET, TRUST_PATTERN, RunFolder, takes
+from polyseme.cli.options import JSON, QUIET, RunFolder, takes
 from polyseme.options import LEVEL, SEARCHING, Option
 from polyseme.progress import pluralize
 
@@ -30,7 +30,6 @@ EXCLUDED_WORD = re.compile(r"-(?!n\d)[^\W\d_][^\s=]+")
     LEVEL,
     JSON,
     QUIET,
-    TRUST_PATTERN,
 )
 def search(
     run: RunFolder,
@@ -48,7 +47,6 @@ def search(
     level: int | None,
     as_json: bool,
     quiet: bool,
-    trust_pattern: bool,
     **given: Any,
 ) -> None:
     """Search the documents of a run.
@@ -67,7 +65,7 @@ def search(
     from polyseme.runs.searching import search_run
     from polyseme.runs.store import RunStore
 
-    store, view = RunStore.open(Path(run), trust_pattern=trust_pattern), None
+    store, view = RunStore.open(Path(run)), None
     if level is not None and level != store.info.model.n_topics:
         from polyseme.runs.run import Run
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polyseme.cli.console import Console, levels_note, print_data, print_json, print_junk, topic_rows, topic_table
-from polyseme.cli.options import JSON, TRUST_PATTERN, RunFolder, open_level, takes
+from polyseme.cli.options import JSON, RunFolder, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import LEVEL, Option
 
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     LEVEL,
     Option("prompt", "Print a prompt that asks a language model for names of the topics.", None, bool, False),
     JSON,
-    TRUST_PATTERN,
 )
-def topics(
-    run: RunFolder, words: int, documents: int, level: int | None, prompt: bool, as_json: bool, trust_pattern: bool
-) -> None:
+def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt: bool, as_json: bool) -> None:
     """Show the topics of a run.
 
     Each topic has its weight, fit, coherence (NPMI), words and most typical documents, and below it the topics of the
@@ -46,7 +43,7 @@ def topics(
     from polyseme.metrics import shown_words
     from polyseme.metrics.coherence import coherence_of
 
-    opened = open_level(run, level, trust_pattern=trust_pattern)
+    opened = open_level(run, level)
     if prompt:
         if as_json:
             raise InputError("--prompt prints a text: leave --json out.")

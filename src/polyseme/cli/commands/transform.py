@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.cli.console import Console, print_data, screen_reporter
-from polyseme.cli.options import JSON, QUIET, TRUST_PATTERN, Inputs, RunFolder, check_inputs, open_level, takes
+from polyseme.cli.options import JSON, QUIET, Inputs, RunFolder, check_inputs, open_level, takes
 from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
 from polyseme.io.files import write_atomically
 from polyseme.options import LEVEL, READING, RUN_OUTPUT
@@ -20,7 +20,6 @@ from polyseme.progress import pluralize
     replace(RUN_OUTPUT, help=f"{TABLE_HELP} By default CSV is printed.", metavar="FILE"),
     JSON,
     QUIET,
-    TRUST_PATTERN,
 )
 def transform(
     run: RunFolder,
@@ -29,7 +28,6 @@ def transform(
     level: int | None,
     as_json: bool,
     quiet: bool,
-    trust_pattern: bool,
     **reading: Any,
 ) -> None:
     """Compute the topics of new documents.
@@ -52,7 +50,7 @@ def transform(
     from polyseme.runs.reading import count_words
     from polyseme.text.readers.reader import read
 
-    opened = open_level(run, level, trust_pattern=trust_pattern)
+    opened = open_level(run, level)
     reader = read(inputs, **reading)
     frame = opened.weigh(*count_words(opened.store, reader, screen_reporter(quiet=quiet)))
     content = encode_table(frame, kind)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.cli.console import Console, exit_if_interrupted, screen_reporter
-from polyseme.cli.options import QUIET, TRUST_PATTERN, Inputs, RunFolder, check_inputs, takes
+from polyseme.cli.options import QUIET, Inputs, RunFolder, check_inputs, takes
 from polyseme.options import READING, Option
 from polyseme.progress import pluralize
 
@@ -18,9 +18,8 @@ _UNKNOWN_SHARE = 0.1
     Option("refit", "Fit the topics again to all documents. By default the topics do not change.", None, bool, False),
     *READING,
     QUIET,
-    TRUST_PATTERN,
 )
-def update(run: RunFolder, inputs: Inputs, refit: bool, quiet: bool, trust_pattern: bool, **reading: Any) -> None:
+def update(run: RunFolder, inputs: Inputs, refit: bool, quiet: bool, **reading: Any) -> None:
     """Add documents to a run.
 
     Their topic weights are computed with the topics of the run. The vocabulary does not change: words that the run does
@@ -40,7 +39,7 @@ def update(run: RunFolder, inputs: Inputs, refit: bool, quiet: bool, trust_patte
     from polyseme.utils import perplexity_of
 
     reader = read(inputs, **reading)
-    done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet), trust_pattern=trust_pattern)
+    done = update_run(Path(run), reader, refit=refit, report=screen_reporter(quiet=quiet))
     screen = Console()
     if not done.n_added:
         screen.print("All of these documents are already in the run: nothing has changed.")
