@@ -275,12 +275,13 @@ def test_rows_before_the_damage_are_read(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_the_columns_are_said(tmp_path, suffix):
-    frame = polars.DataFrame({"subject": ["a"], "body": ["b"], "date": ["2020"], "votes": ["1"]})
+    frame = polars.DataFrame({"subject": ["a"], "body": ["b"], "Group": ["c"], "date": ["2020"], "votes": ["1"]})
     path = tmp_path / f"table{suffix}"
     {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[suffix](path)
     reader = read(path)
-    list(reader)
-    assert list(reader.notes) == ["Columns: text 'body', title 'subject', time 'date'; ignored: 'votes'"]
+    assert [document.label for document in reader] == ["c"]
+    read_as = "Columns: text 'body', title 'subject', label 'Group', time 'date'; ignored: 'votes'"
+    assert list(reader.notes) == [read_as]
 
 
 def test_several_columns_with_texts_are_offered(tmp_path):

@@ -51,7 +51,7 @@ SAMPLE_ROWS = 100
 _TEXT = ("text", "body", "content", "contents", "document", "abstract", "article", "message", "review", "comment")
 _ID = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _TITLE = ("title", "headline", "subject")
-_LABEL = ("label", "labels", "category", "categories", "class")
+_LABEL = ("label", "labels", "category", "categories", "class", "group", "section", "genre")
 _TIME = ("time", "date", "datetime", "timestamp", "created_at", "published", "year")
 _TIME_WORDS = frozenset({*_TIME, "created", "posted", "day", "month", "datum", "fecha", "pubdate"})
 """Words in the names of columns of dates, such as "Date of review"."""
