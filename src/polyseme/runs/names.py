@@ -145,10 +145,9 @@ class _NameMaker:
         removed = {*run.store.info.hidden_words, *run.store.info.banned_words}
         hidden = {column for column, word in enumerate(self._vocabulary) if word in removed}
         written = {self._vocabulary[column]: form for column, form in self._phrases.words.items()}
-        language = getattr(run.store.vectorizer, "language_", None)
-        rules = NameWords(
-            OTHER if language is None else get_language(language), written, run.store.vectorizer.vocabulary_
-        )
+        vectorizer = run.store.vectorizer
+        language = OTHER if vectorizer.language_ is None else get_language(vectorizer.language_)
+        rules = NameWords(language, written, vectorizer.vocabulary_)
         self._fit = [rules.can_name(word) for word in self._vocabulary]
         self._usable = np.array([not columns & hidden for columns in self._columns], dtype=bool)
         self._with_word: dict[int, list[int]] = {}

@@ -22,27 +22,24 @@ from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple
 
+from polyseme.text.calendar_names import MONTHS, WEEKDAYS
+
 _MAX_LENGTH = 100
 _ENOUGH = 100
 """The order of day and month is decided when this many dates can be read in only one order."""
 
-_MONTHS = (
-    "january february march april may june july august september october november december",
-    "januar februar marz april mai juni juli august september oktober november dezember",
-    "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
-    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-    "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
-    "januari februari maart april mei juni juli augustus september oktober november december",
-)
-_OTHER_WORDS = (
-    "st nd rd th of the de del do le er am den "
-    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun "
-    "montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes sabado domingo "
-    "lunedi martedi mercoledi giovedi venerdi sabato domenica segunda terca quarta quinta sexta feira "
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag"
-)
+_LANGUAGES = ("english", "german", "french", "spanish", "italian", "portuguese", "dutch")
+
+
+def _plain(text: str) -> str:
+    """Return a text without accents."""
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+_MONTHS = [_plain(MONTHS[language]).split() for language in _LANGUAGES]
+_SHORT_WORDS = "st nd rd th of the de del do le er am den mon tue tues wed thu thur thurs fri sat sun mo di mi fr sa so"
+_WEEKDAYS = " ".join(_plain(WEEKDAYS[language]).replace("-", " ") for language in _LANGUAGES)
+_OTHER_WORDS = frozenset(f"{_SHORT_WORDS} {_WEEKDAYS}".split())
 """Words in a date with the name of a month."""
 
 _TIME_OF_DAY = re.compile(
@@ -191,10 +188,10 @@ def _named_month(text: str) -> str | None:
     """Return a date in which the month is a name, such as "26-FEB-1987"."""
     if not _BETWEEN.fullmatch(text):
         return None
-    parts = _PARTS.findall("".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)))
+    parts = _PARTS.findall(_plain(text))
     words, numbers = [part.lower() for part in parts if not part.isdecimal()], [p for p in parts if p.isdecimal()]
     months = [(word, number) for word in words if (number := _month_number(word))]
-    if len(months) != 1 or not all(word == months[0][0] or word in _OTHER_WORDS.split() for word in words):
+    if len(months) != 1 or not all(word == months[0][0] or word in _OTHER_WORDS for word in words):
         return None
     month = str(months[0][1])
     if len(numbers) == 1:
@@ -213,7 +210,7 @@ def _month_number(word: str) -> int | None:
         return None
     if word == "mrz":
         return 3
-    found = {n for names in _MONTHS for n, name in enumerate(names.split(), 1) if name.startswith(word)}
+    found = {n for names in _MONTHS for n, name in enumerate(names, 1) if name.startswith(word)}
     if word == "sept":
         found = {9}
     return found.pop() if len(found) == 1 else None

@@ -12,36 +12,20 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from functools import cache
 
+from polyseme.text.calendar_names import MONTHS, WEEKDAYS
 from polyseme.text.languages import LANGUAGES, Language
 
-_CALENDAR = {
-    "english": "january february march april may june july august september october november december jan feb mar apr "
-    "jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri",
-    "german": "januar jänner februar märz april mai juni juli august september oktober november dezember montag "
-    "dienstag mittwoch donnerstag freitag samstag sonnabend sonntag",
-    "french": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre lundi mardi "
-    "mercredi jeudi vendredi samedi dimanche",
-    "italian": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre lunedì "
-    "martedì mercoledì giovedì venerdì sabato domenica",
-    "spanish": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre lunes martes "
-    "miércoles jueves viernes sábado domingo",
-    "portuguese": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro "
-    "segunda-feira terça-feira quarta-feira quinta-feira sexta-feira sábado domingo",
-    "dutch": "januari februari maart april mei juni juli augustus september oktober november december maandag dinsdag "
-    "woensdag donderdag vrijdag zaterdag zondag",
-    "swedish": "januari februari mars april maj juni juli augusti september oktober november december måndag tisdag "
-    "onsdag torsdag fredag lördag söndag",
-    "danish": "januar februar marts april maj juni juli august september oktober november december mandag tirsdag "
-    "onsdag torsdag fredag lørdag søndag",
-    "norwegian": "januar februar mars april mai juni juli august september oktober november desember mandag tirsdag "
-    "onsdag torsdag fredag lørdag søndag",
+_OTHER_CALENDAR = {
+    "english": "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri",
+    "german": "jänner",
     "polish": "styczeń stycznia luty lutego marzec marca kwiecień kwietnia maj maja czerwiec czerwca lipiec lipca "
-    "sierpień sierpnia wrzesień września październik października listopad listopada grudzień grudnia poniedziałek "
-    "wtorek środa czwartek piątek sobota niedziela",
+    "sierpień sierpnia wrzesień września październik października listopad listopada grudzień grudnia "
+    "poniedziałek wtorek środa czwartek piątek sobota niedziela",
     "russian": "январь января февраль февраля март марта апрель апреля май мая июнь июня июль июля август августа "
-    "сентябрь сентября октябрь октября ноябрь ноября декабрь декабря понедельник вторник среда четверг пятница суббота "
-    "воскресенье",
+    "сентябрь сентября октябрь октября ноябрь ноября декабрь декабря понедельник вторник среда четверг "
+    "пятница суббота воскресенье",
 }
+"""Abbreviations, and months and weekdays of languages with cases."""
 _EVERY_LANGUAGE = (
     "mm cm km ml kg mg ghz mhz khz kb mb gb tb kib mib gib kbit mbit kwh mph pct mln bln dlr dlrs cts usd eur gbp "
     "inc ltd llc plc corp gmbh srl sarl pty llp www https com edu gov mil def elif isinstance kwargs args argv "
@@ -141,7 +125,9 @@ class NameWords:
 def _closed_words(language: str) -> frozenset[str]:
     """Return the words of closed classes in a language."""
     name = "english" if language == "porter" else language
-    words = {*_EVERY_LANGUAGE.split(), *_CALENDAR.get(name, "").split()}
+    words = set(_EVERY_LANGUAGE.split())
+    for names in (MONTHS, WEEKDAYS, _OTHER_CALENDAR):
+        words.update(names.get(name, "").split())
     if name == "english":
         words.update(_ENGLISH.split())
     return frozenset(words)
