@@ -90,13 +90,13 @@ def update_run(
     *,
     refit: bool = False,
     report: Reporter,
-    like: Run | None = None,
+    caller: Run | None = None,
 ) -> Updated:
     """Add the documents of a reader that the run does not contain yet. If there are none, the run does not change."""
     documents = _NewDocuments(reader)
     has_index = (path / INDEX_FILE).is_file()
     try:
-        with rewrite_run(path, report, like=like) as (run, draft):
+        with rewrite_run(path, report, caller=caller) as (run, draft):
             if refit:
                 run.model.check_refits()
             shards, duplicates = _append(run, draft, documents)
@@ -112,7 +112,7 @@ def update_run(
             draft.finish(info, page=page_of(run))
             without_words, perplexity = _new_documents(model, shards, run.info.documents)
     except _NothingNew:
-        return Updated(open_run(path) if like is None else like, documents.n_read, 0)
+        return Updated(open_run(path) if caller is None else caller, documents.n_read, 0)
     if has_index:
         store_index(draft.run.store, report)
     return Updated(draft.run, documents.n_read, documents.n_added, without_words, perplexity, interrupted)
@@ -240,13 +240,13 @@ class Edited(NamedTuple):
     """Whether Ctrl-C stopped the fit."""
 
 
-def edit_run(path: Path, edit: Edit, *, report: Reporter, like: Run | None = None) -> Edited:
+def edit_run(path: Path, edit: Edit, *, report: Reporter, caller: Run | None = None) -> Edited:
     """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed."""
     if not (edit.rename or edit.merge or edit.delete or edit.ban or edit.refit):
         ways = ", ".join(named(name) for name in ("rename", "merge", "delete", "ban"))
         raise InputError(f"Nothing to edit: use {ways} or {named('refit', True)}.")
     edit = replace(edit, when=timestamp())
-    with rewrite_run(path, report, like=like) as (run, draft):
+    with rewrite_run(path, report, caller=caller) as (run, draft):
         level = None if edit.level is None else run.level(edit.level)
         if level is not None and level.finer is not None:
             _rename_finer(run, level.finer, draft, edit)
@@ -388,7 +388,7 @@ def name_run(
     level: int | None = None,
     overwrite: bool = False,
     report: Reporter,
-    like: Run | None = None,
+    caller: Run | None = None,
 ) -> Run:
     """Name the topics of a level of a run with a namer; None is the reading level.
 
@@ -406,7 +406,7 @@ def name_run(
             problems = _call_namer(namer, named, names, overwrite=overwrite, report=report)
         else:
             names.store(names_of_namer(namer))
-    changed = refresh_run(path, report, page=page_of(run), like=like)
+    changed = refresh_run(path, report, page=page_of(run), caller=caller)
     if problems:
         first = "; ".join(problems[:_PROBLEMS_SHOWN]).replace("\n", " ")
         more = f"; and {len(problems) - _PROBLEMS_SHOWN} more" if len(problems) > _PROBLEMS_SHOWN else ""

@@ -356,7 +356,7 @@ class Run:
         from polyseme.runs.changes import update_run
 
         reader = open_source(source, **reading)
-        return update_run(self.path, reader, refit=refit, report=reporter(verbose), like=self).run
+        return update_run(self.path, reader, refit=refit, report=reporter(verbose), caller=self).run
 
     def edit(
         self,
@@ -401,7 +401,7 @@ class Run:
         from polyseme.runs.changes import edit_run
 
         edit = Edit.of(rename, merge, delete, ban, refit=refit, level=level)
-        return edit_run(self.path, edit, report=reporter(verbose), like=self).run
+        return edit_run(self.path, edit, report=reporter(verbose), caller=self).run
 
     def name_topics(self, namer: Namer, *, overwrite: bool = False, level: int | None = None, verbose: int = 0) -> Run:
         """Name topics with a function, a dict or a list, for example a function that calls a language model.
@@ -432,7 +432,7 @@ class Run:
         """
         from polyseme.runs.changes import name_run
 
-        return name_run(self.path, namer, overwrite=overwrite, level=level, report=reporter(verbose), like=self)
+        return name_run(self.path, namer, overwrite=overwrite, level=level, report=reporter(verbose), caller=self)
 
 
 def open_run(path: str | PathLike[str]) -> Run:

@@ -374,17 +374,17 @@ def new_run(
 
 
 @contextmanager
-def rewrite_run(path: Path, report: Reporter, *, like: Run | None = None) -> Iterator[tuple[Run, RunDraft]]:
+def rewrite_run(path: Path, report: Reporter, *, caller: Run | None = None) -> Iterator[tuple[Run, RunDraft]]:
     """Yield a run and the draft that replaces it when the block ends. No other process can write the run meanwhile.
 
-    like : the run as an object of the caller, whose temporary folder the new object takes over.
+    caller : the run as the object that was called, whose temporary folder the new object takes over.
     """
     with run_lock(path) as target:
         run = open_run(target)
         with replacing(target) as work:
             draft = RunDraft(work, run.info, {}, report)
             yield run, draft
-        draft.run.store.move(target, None if like is None else like.store.owner)
+        draft.run.store.move(target, None if caller is None else caller.store.owner)
 
 
 def refresh_run(
@@ -393,14 +393,14 @@ def refresh_run(
     *,
     page: str | None,
     stability: int = 0,
-    like: Run | None = None,
+    caller: Run | None = None,
 ) -> Run:
     """Write the tables and the page of a run, and measure how stable its topics are in samples of the documents.
 
     page : how much of the texts the page contains; None leaves the page as it is. stability : number of bootstrap
-    samples. like : as in `rewrite_run`.
+    samples. caller : as in `rewrite_run`.
     """
-    with rewrite_run(path, report, like=like) as (run, draft):
+    with rewrite_run(path, report, caller=caller) as (run, draft):
         files = run.store.files
         rewritten = {name for name in output_only_files(files) if page is not None or name != PAGE_FILE}
         draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
