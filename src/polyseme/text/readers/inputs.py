@@ -321,9 +321,9 @@ def standard_input() -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def printable(name: str) -> str:
-    """Replace surrogates, which stand for bytes that are not in the encoding of the file system."""
-    return name.encode("utf-8", "replace").decode("utf-8")
+def printable(text: str) -> str:
+    """Replace surrogates, which no encoding can write: bytes of names of files, damaged headers, PDF files."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _reason(error: Exception) -> str:

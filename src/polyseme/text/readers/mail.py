@@ -19,7 +19,7 @@ from typing import Any
 from polyseme.errors import MissingExtraError
 from polyseme.text.dates import iso_date
 from polyseme.text.readers.decoding import decode_all
-from polyseme.text.readers.inputs import BAD_DATE, Document, File, Input
+from polyseme.text.readers.inputs import BAD_DATE, Document, File, Input, printable
 from polyseme.text.readers.office import read_docx, read_pdf
 from polyseme.text.readers.text import read_file, read_html
 
@@ -231,5 +231,4 @@ def _header(message: Any, name: str) -> str:
         value = str(message[name] or "")
     except Exception:  # the parser of headers raises nearly any exception
         value = next((str(raw) for key, raw in message.raw_items() if key.lower() == name.lower()), "")
-    value = value.encode("utf-8", "replace").decode("utf-8")
-    return " ".join(value.split())
+    return " ".join(printable(value).split())

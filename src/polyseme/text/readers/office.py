@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 from polyseme.errors import MissingExtraError
 from polyseme.text.readers.decoding import PIECE, Bomb, RefusedXml, XmlParser, check_expansion
-from polyseme.text.readers.inputs import Document, Input
+from polyseme.text.readers.inputs import Document, Input, printable
 from polyseme.text.readers.text import file_document
 
 _ARCHIVE_DAMAGE = (
@@ -107,9 +107,7 @@ def _document(source: Input, text: str, title: object) -> Iterator[Document]:
     if text.isspace() or not text:
         source.drop("empty file")
     else:
-        # a PDF may contain surrogates, which no encoding can write
-        text = text.encode("utf-8", "replace").decode("utf-8")
-        yield file_document(source, text.strip(), title if isinstance(title, str) else None)
+        yield file_document(source, printable(text).strip(), title if isinstance(title, str) else None)
 
 
 def _join(source: Input, parts: Iterator[str]) -> str:
