@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polyseme.data.disk import DiskCorpus
-from polyseme.errors import InputError
+from polyseme.errors import InputError, ShardError
 from polyseme.kernels import Array
 from polyseme.runs.documents import Labels, unique_ids
 from polyseme.runs.junk import SAMPLE, TokenSample
@@ -165,6 +165,8 @@ def take_counts(shards: DiskCorpus, rows: Array | None = None) -> Any:
     for part in shards:
         first, last = np.searchsorted(rows, [start, start + part.shape[0]])
         taken = sp.csr_array(part)[rows[first:last] - start]
+        if taken.nnz and taken.data.max() > np.iinfo(np.int32).max:
+            raise ShardError(f"{shards.folder} is damaged: a word cannot occur {taken.data.max():.3g} times.")
         parts.append(sp.csr_array((taken.data.astype(np.int32), taken.indices, taken.indptr), taken.shape))
         start += part.shape[0]
     return sp.csr_array(sp.vstack(parts, format="csr"))
