@@ -16,7 +16,7 @@ LAYERS = (
     {"io"},
     {"data"},
     {"solvers"},
-    {"metrics", "simplex"},
+    {"metrics", "simplex", "layout"},
     {"text", "estimators", "scale"},
     {"selection", "retrieval", "datasets"},
     {"runs", "plots"},

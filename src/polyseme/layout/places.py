@@ -1,8 +1,8 @@
 """Places of documents in the plane: t-SNE on a graph of documents with similar topics and words.
 
-Documents with similar topics are candidates, and the candidates with the most similar words are neighbors. All sums over
-topics and words are sums of integers, and the compiled code uses one instruction set, so the same weights and counts
-give the same places for any number of threads.
+Documents with similar topics are candidates, and the candidates with the most similar words are neighbors. All sums
+over topics and words are sums of integers, and the compiled code uses one instruction set, so the same weights and
+counts give the same places for any number of threads.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ NB_MODULE(_layout, module) {
             require(queries.width == found.width && rows.n_words() == candidates.n_words(),
                     "the documents do not fit together");
             require(!are_candidates || queries.n == found.n, "the rows are not the candidates");
+            require(found.n >= (are_candidates ? 2 : 1), "there are no candidates");
             require(groups >= 1 && first_code >= 0 && first_code + groups <= queries.width, "there are too many groups");
             check_indptr(starts, groups, static_cast<std::size_t>(found.n));
             const nb::gil_scoped_release released;

@@ -74,19 +74,17 @@ class NeighborFinder {
         found_.reserve(2 * kCandidates);
     }
 
-    // Writes up to kNeighbors candidates for a row: the best, then the farther ones; -1 where there are too few.
-    // `self` is the number of the row among the candidates, or -1.
+    // Writes kNeighbors candidates for a row: the best, then the farther ones. If there are fewer than kBest, they are
+    // repeated. `self` is the number of the row among the candidates, or -1; there must be another candidate.
     void find(const DocumentRows& rows, int64_t row, int64_t self, int64_t id, int32_t* out) {
-        std::fill(out, out + kNeighbors, -1);
         collect(rows.codes + row * rows.width, self, id);
-        const auto many = static_cast<int64_t>(found_.size());
-        if (many == 0) return;
         rank_by_words(rows, row);
-        const int64_t best = std::min(kBest, many);
+        const auto many = static_cast<int64_t>(found_.size()), best = std::min(kBest, many);
         std::partial_sort(ranked_.begin(), ranked_.begin() + best, ranked_.end(), [](const Ranked& a, const Ranked& b) {
             return a.score != b.score ? a.score > b.score : a.rank < b.rank;
         });
-        for (int64_t k = 0; k < best; ++k) *out++ = found_[static_cast<std::size_t>(ranked_[k].rank)].document;
+        for (int64_t k = 0; k < kBest; ++k)
+            *out++ = found_[static_cast<std::size_t>(ranked_[static_cast<std::size_t>(k % best)].rank)].document;
         for (const int64_t percent : kFar)
             *out++ = found_[static_cast<std::size_t>((many * percent + 99) / 100 - 1)].document;
     }

@@ -3,8 +3,8 @@
 // q is a sum of Gaussians whose variances grow by factors of four. Points are deposited on a grid with quadratic
 // B-splines (variance 1/4 of a cell). Level l of a pyramid is reached by l steps with [1 3 3 1] / 4 (variance 3/4 of a
 // cell each), is blurred with [1 4 6 4 1] / 16 (variance 1), and is added to the finer level by linear interpolation
-// (again 3/4); the potential is read with B-splines. So level l is a Gaussian with variance 3/2 4^l cells, and
-// kAmplitudes, found by non-negative least squares, approximate q by the Gaussians for cells of length kCell. Deposits
+// (again 3/4); the potential is read with B-splines. So level l is almost a Gaussian with variance 3/2 4^l cells, and
+// kAmplitudes, found by non-negative least squares, approximate q by these kernels for cells of length kCell. Deposits
 // are integers and each cell is computed by one thread, so the sums do not depend on the number of threads.
 #pragma once
 #include <algorithm>
@@ -18,10 +18,10 @@
 namespace polyseme {
 
 constexpr float kCell = 0.4f;
-constexpr std::array<float, 8> kAmplitudes = {0.353f, 0.429f, 0.160f, 0.043f, 0.011f, 0.0028f, 0.0007f, 0.0002f};
+constexpr std::array<float, 8> kAmplitudes = {0.4104f, 0.4338f, 0.1577f, 0.0439f, 0.0112f, 0.0029f, 0.0006f, 0.0003f};
 constexpr float kThreePi = 9.42477796f;    // 3 pi: a Gaussian of variance 3/2 cells has the height 1 / (3 pi)
 constexpr float kLargest = 400;            // coordinates are limited to -kLargest .. kLargest
-constexpr int64_t kFewPoints = 500;        // up to this many, sums over all pairs are computed instead
+constexpr int64_t kFewPoints = 256;        // up to this many, sums over all pairs are computed instead
 constexpr int64_t kPointsPerPiece = 1024;
 constexpr int kDepositGrids = 4;           // at most this many threads deposit points, each on its own grid
 

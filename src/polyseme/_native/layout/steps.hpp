@@ -68,7 +68,7 @@ inline Point any_direction(int64_t i, int64_t j) {
 // Moves points first .. n - 1 until they are about `distance` from each other; the others do not move. All points of a
 // pass move at once: each by half of what is missing to points that move, by all of it from points that do not.
 inline void spread(Point* points, int64_t n, int64_t first, float distance, int64_t passes, int n_threads) {
-    constexpr int64_t most_per_cell = 32;  // points of a cell that push another; more only lie in heaps
+    constexpr int64_t most_per_cell = 64;  // points of a cell that push another; more only lie in heaps
     std::vector<Point> moved(points, points + n);
     std::vector<int64_t> starts;
     std::vector<int32_t> order(static_cast<std::size_t>(n)), cells(static_cast<std::size_t>(n));
@@ -80,9 +80,9 @@ inline void spread(Point* points, int64_t n, int64_t first, float distance, int6
             low = {std::min(low.x, points[i].x), std::min(low.y, points[i].y)};
             high = {std::max(high.x, points[i].x), std::max(high.y, points[i].y)};
         }
-        // At most about 4 n cells, however far apart the points are.
+        // At most about 16 n cells, however far apart the points are.
         const float extent = std::max(high.x - low.x, high.y - low.y);
-        const float cell = std::max(distance, extent / (2 * std::sqrt(static_cast<float>(n)) + 1));
+        const float cell = std::max(distance, extent / (4 * std::sqrt(static_cast<float>(n)) + 1));
         const int64_t nx = static_cast<int64_t>((high.x - low.x) / cell) + 1;
         const int64_t ny = static_cast<int64_t>((high.y - low.y) / cell) + 1;
         const auto column = [&](int64_t i) { return static_cast<int64_t>((points[i].x - low.x) / cell); };
@@ -119,8 +119,9 @@ inline void spread(Point* points, int64_t n, int64_t first, float distance, int6
                             y += push * way.y;
                         }
                     }
-                moved[static_cast<std::size_t>(i)] = {points[i].x + limit(x, 0.5f * distance),
-                                                      points[i].y + limit(y, 0.5f * distance)};
+                const float length = std::sqrt(x * x + y * y), most = 0.5f * distance;
+                const float factor = length > most ? most / length : 1.0f;
+                moved[static_cast<std::size_t>(i)] = {points[i].x + factor * x, points[i].y + factor * y};
             }
         });
         std::copy(moved.begin() + first, moved.end(), points + first);
