@@ -84,6 +84,7 @@ BENCHMARKS = {
         "Search queries, 200,000 documents", "--documents 40000 --no-lsi", "--documents 200000", "search"
     ),
     "search_quality": Benchmark("Quality of search", "--judged-only", ""),
+    "run_scale": Benchmark("A run of a million documents", "--documents 20000", ""),
     "search_scale": Benchmark("Search in a million documents", "--documents 50000 --queries 20", ""),
     "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),

@@ -9,13 +9,13 @@ import numpy as np
 from polyseme.kernels import Array, Floats
 
 LIGHT = (
-    "#05c7fe", "#fe5301", "#a34d6d", "#830577", "#0293d3", "#561bb6",
-    "#0232fc", "#c6c22d", "#21a463", "#ff22bb", "#734e08", "#0fdd99",
+    "#82cbff", "#df7c00", "#c64149", "#800062", "#0d8398", "#4620b2",
+    "#1560f0", "#f9b700", "#76dca8", "#8791f0", "#8f2200", "#6bad99",
 )  # fmt: skip
 """Colors on a light background."""
 DARK = (
-    "#029ffd", "#b94b10", "#f5828b", "#ff42d8", "#157f97", "#9703f8",
-    "#96cbfe", "#a1c506", "#38fcd3", "#e4017a", "#b98a0a", "#51ff46",
+    "#b0e4fe", "#fd9c24", "#eb6b63", "#b14190", "#55a8b0", "#6957e3",
+    "#6293fe", "#ffdb16", "#b0f6b2", "#99baff", "#be4c27", "#99cea4",
 )  # fmt: skip
 """The same colors on a dark background, with about the same hues."""
 
