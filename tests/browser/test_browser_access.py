@@ -3,7 +3,7 @@
 import pytest
 
 FRAGMENTS = (
-    "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/search/ship%20loan",
+    "#/map", "#/map?color=label", "#/map?q=ship", "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/search/ship%20loan",
     "#/search/zebra", "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
 )  # fmt: skip
 
@@ -40,7 +40,7 @@ def test_axe_finds_nothing_serious(opened, themes_file, axe, scheme):
 
 
 def test_axe_finds_an_injected_violation(opened, themes_file, axe):
-    page = opened(themes_file).page
+    page = opened(themes_file, "#/topics").page
     page.evaluate(axe.axe_script)
     page.evaluate("document.querySelector('.lead').style.color = '#ddd'")
     assert [rule for rule, _ in serious(page, RULES["dark"])] == ["color-contrast"]

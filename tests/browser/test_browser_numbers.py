@@ -10,6 +10,7 @@ def test_what_the_page_shows_are_these_numbers(themes_page, themes):
     model = PLSA(4, random_state=0, tol=1e-4).fit(themes.counts)
     index = SearchIndex(themes.counts, themes.vocabulary, vectorizer=themes.vectorizer).set_model(model)
     page = themes_page.page
+    themes_page.go("#/topics")
     page.get_by_label("Search documents").fill("river boats")
     page.keyboard.press("Enter")
     themes_page.wait("document.querySelectorAll('.documents [data-score]').length")

@@ -95,7 +95,7 @@ def test_the_page_in_a_notebook(browser, themes):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.set_content(f"<!doctype html><p>{html.escape('a notebook')}</p>{frame}")
     inside = page.frame_locator("iframe")
-    inside.locator("table.topics a.topic").first.click()
+    inside.locator(".map-panel a.topic").first.click()
     inside.get_by_text("Typical documents").wait_for()
     inside.locator("ol.documents a").first.click()
     inside.get_by_text("Similar documents").wait_for()

@@ -7,6 +7,11 @@ from polyseme.explore import write_page
 from polyseme.metrics import shown_words
 
 VIEWS = {
+    "#/map": ["80 documents", "4 topics", "Labels", "Time"],
+    "#/map?color=label": ["kitchen", "25 documents"],
+    "#/map?color=time": ["2000", "2019"],
+    "#/map?q=ship": ["with words of “ship”", "Results with texts", "harbour"],
+    "#/map?q=zebra": ["0 documents", "Not in the vocabulary: zebra"],
     "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
     "#/topics?sort=fit&order=up": ["fit ↑"],
     "#/topic/2": ["Relevance", "Typical documents", "Nearest topics", "Labels", "Over time"],
@@ -28,7 +33,7 @@ VIEWS = {
     "#/labels/nobody": ["no label “nobody”"],
     "#/search/zebra": ["None of these words"],
     "#/search": ["Write a few words in the field above"],
-    "#/nonsense/%E0%A4%A": ["4 topics"],
+    "#/nonsense/%E0%A4%A": ["4 topics", "Drag to move"],
 }
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import date
+from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
@@ -39,6 +40,7 @@ from polyseme.explore.page import (
     pack_weights,
     periods,
 )
+from polyseme.layout.colors import DARK, LIGHT
 from polyseme.metrics import coherence, shown_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.runs.documents import excerpt
@@ -418,3 +420,10 @@ def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):
 
     with sklearn.config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
+
+
+@pytest.mark.parametrize(("scheme", "palette"), [(0, LIGHT), (1, DARK)], ids=["light", "dark"])
+def test_the_style_sheet_has_the_colors_of_the_layout(scheme, palette):
+    style = files("polyseme.explore").joinpath("assets", "style.css").read_text(encoding="utf-8")
+    part = style.split("@media (prefers-color-scheme: dark)")[scheme]
+    assert tuple(re.findall(r"--d\d+: (#[0-9a-f]{6});", part)) == palette

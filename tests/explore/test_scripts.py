@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, fit
 from polyseme.explore import from_sklearn, page_data
+from polyseme.explore.document_map import DocumentMap, RegionName
 from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
 from polyseme.explore.page_data import run_page_data
 from polyseme.metrics import distinctive_words, shown_words
@@ -312,3 +313,74 @@ def test_topics(fitted, tmp_path):
         },
     }
     run_node("topics", vectors, tmp_path)
+
+
+def test_map(fitted, tmp_path):
+    _, data = fitted["plain"]
+    n_documents, rng = data.counts.shape[0], np.random.default_rng(0)
+    codes = rng.integers(0, 65536, size=(n_documents, 2)).astype(np.uint16)
+    places = codes / 65535
+    names = [RegionName(4, topic, topic, f"topic {topic} <b>", 0.25 * topic, 0.5, 0.1) for topic in range(4)]
+    data = replace(data, map=DocumentMap(codes, names, [3, 1, 0, 2]))
+    palette = rng.integers(0, 256, size=(4, 3))
+    squares = data.doc_topic**2
+    points = rng.random((40, 2))
+    far = 0.08
+    between = np.hypot(*(points[:, None] - places[None]).transpose(2, 0, 1))
+    polygons = [rng.random((size, 2)) for size in (3, 4, 7)]
+    selection = np.flatnonzero(data.doc_topic[:, 1] > 0.5)
+    binary = data.counts.toarray() > 0
+    vectors = {
+        "page": page_sections(data, "core", "documents", "counts", "rules", "map"),
+        "places": places.tolist(),
+        "names": [vars(name) for name in names],
+        "palette": palette.tolist(),
+        "colors": (squares @ palette / squares.sum(axis=1, keepdims=True)).tolist(),
+        "nearest": [
+            {"x": x, "y": y, "far": far, "nearest": int(row.argmin()) if row.min() <= far else -1}
+            for (x, y), row in zip(points.tolist(), between, strict=True)
+        ],
+        "polygons": [
+            {"corners": corners.tolist(), "inside": np.flatnonzero(inside(corners, places)).tolist()}
+            for corners in polygons
+        ],
+        "selection": selection.tolist(),
+        "shares": data.doc_topic[selection].mean(axis=0).tolist(),
+        "distinctive": distinctive(binary, selection)[:10],
+        "lit": [
+            {"text": word, "documents": np.flatnonzero(binary[:, data.vocabulary.index(word)]).tolist()}
+            for word in ("bank", "violin")
+        ],
+    }
+    assert -1 in {case["nearest"] for case in vectors["nearest"]}
+    assert len(vectors["distinctive"]) == 10
+    run_node("map", vectors, tmp_path)
+
+
+def inside(corners, places):
+    """Return whether places lie inside a polygon: the angles at which its edges are seen add up to an odd number of
+    turns."""
+    steps = corners[None] - places[:, None]
+    angles = np.arctan2(steps[..., 1], steps[..., 0])
+    turns = np.diff(np.concatenate([angles, angles[:, :1]], axis=1), axis=1)
+    turns = (turns + np.pi) % (2 * np.pi) - np.pi
+    return np.round(turns.sum(axis=1) / (2 * np.pi)).astype(int) % 2 == 1
+
+
+def distinctive(binary, selection):
+    """Return the words that are in a larger share of the selection, by the likelihood ratio of the two shares."""
+    chosen = np.zeros(len(binary), dtype=bool)
+    chosen[selection] = True
+    found = []
+    for word in range(binary.shape[1]):
+        pairs = [(binary[rows, word].sum(), rows.sum()) for rows in (chosen, ~chosen)]
+        share = binary[:, word].mean()
+        ratio = sum(
+            times * np.log(times / (total * p))
+            for k, total in pairs
+            for times, p in ((k, share), (total - k, 1 - share))
+            if times
+        )
+        if pairs[0][0] / pairs[0][1] > share:
+            found.append((-ratio, word))
+    return [word for _, word in sorted(found)]

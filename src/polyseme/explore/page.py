@@ -16,7 +16,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -31,6 +31,7 @@ from polyseme.core.dirichlet import with_posterior
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.explore.bundle import bundle
+from polyseme.explore.document_map import DocumentMap
 from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array, Floats, single_threaded_blas
@@ -206,6 +207,7 @@ def summarize(data: PageData, text: str = "excerpt") -> dict[str, Section]:
         "documents": _documents(data),
         "counts": Section({}, pack_counts(data.counts)),
         "rules": Section(*word_rules(data.vectorizer)),
+        "map": _map(data.document_map),
     }
     for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
         sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
@@ -283,6 +285,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "finer": [[dict(topic) for topic in topics] for topics in data.finer] if any(data.finer) else [],
         "inference": inference,
         "junk": {str(topic): reason for topic, reason in data.junk.items()},
+        "colors": list(data.document_map.colors),
     }
     arrays = {
         "weights": view.topic_weights,
@@ -295,6 +298,13 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         **inference_arrays,
     }
     return Section(values, {name: np.ascontiguousarray(array).ravel() for name, array in arrays.items()})
+
+
+def _map(found: DocumentMap) -> Section:
+    arrays: dict[str, Array] = {"places": found.places.ravel()}
+    if found.documents is not None:
+        arrays["documents"] = found.documents.astype(np.uint32)
+    return Section({"names": [asdict(name) for name in found.names]}, arrays)
 
 
 def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -26,6 +26,7 @@ from polyseme.errors import InputError
 from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.estimators.hierarchical import node_amounts
+from polyseme.explore.document_map import DocumentMap, MapLevel
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.metrics.words import (
     WordAmounts,
@@ -34,6 +35,7 @@ from polyseme.metrics.words import (
     shown_words,
     without_columns,
     word_amounts,
+    words_of_amounts,
 )
 from polyseme.runs import Run
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
@@ -107,6 +109,8 @@ class PageData:
         each group.
     junk : mapping of int to str
         Topics that may not describe a subject, with the reason; lists show them last.
+    map : DocumentMap or None, default=None
+        Places of the documents in the plane, and names of regions. None: computed from `documents` and `counts`.
     """
 
     fitted: FittedTopics
@@ -135,6 +139,7 @@ class PageData:
     hidden: Sequence[int] = ()
     groups: Array | None = None
     junk: Mapping[int, str] = field(default_factory=dict)
+    map: DocumentMap | None = None
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.fitted.topic_word.shape
@@ -237,6 +242,15 @@ class PageData:
         operands = posterior_operands(inference.operands(weights, self.topic_word), inference.temperature)
         sums = document_sums(counts, operands, weights.doc_topic, n_threads=effective_threads(None))
         return without_columns(word_amounts(replace(self.fitted, word_documents=sums.by_topic())), self.hidden)
+
+    @cached_property
+    def document_map(self) -> DocumentMap:
+        """The map of documents."""
+        if self.map is not None:
+            return self.map
+        words = words_of_amounts(self.word_documents, self.vocabulary, 3)
+        names = [self.topic_names.get(topic) or ", ".join(first) for topic, first in enumerate(words)]
+        return DocumentMap.of([MapLevel(self.doc_topic, names, range(len(names)))], self.counts)
 
     def topic_documents(self, n_documents: int) -> TopicDocuments:
         """Return the fit and the most typical documents of each topic.
@@ -367,7 +381,20 @@ def run_page_data(run: Run | TopicView, *, texts: bool = True) -> PageData:
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
         finer=[[asdict(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)],
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
+        map=DocumentMap.of(_map_levels(view), corpus.counts),
     )
+
+
+def _map_levels(view: TopicView) -> list[MapLevel]:
+    """Return the topics of the level of a view and of the finer ones."""
+    n_topics = view.fitted.n_topics
+    levels, tops = [MapLevel(view.doc_topic, view.topic_titles, range(n_topics))], np.arange(n_topics)
+    for finer in view.levels[view.levels.index(n_topics) + 1 :]:
+        level = view.level(finer)
+        assert level.parents is not None
+        tops = tops[level.parents.topics]
+        levels.append(MapLevel(level.doc_topic, level.topic_titles, tops.tolist()))
+    return levels
 
 
 def from_sklearn(

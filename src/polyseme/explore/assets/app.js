@@ -3,11 +3,12 @@
 import { address } from "./addresses.js";
 import { corpus, loadCorpus, loadModel, loadRules, model } from "./model/corpus.js";
 import { searchText } from "./model/search.js";
-import { follow, go, navigation, searchField } from "./router.js";
+import { follow, go, here, navigation, searchField } from "./router.js";
 import { viewDocument } from "./views/document.js";
 import { viewDocuments } from "./views/documents.js";
 import { viewFit } from "./views/fit.js";
 import { viewLabels } from "./views/labels.js";
+import { viewMap } from "./views/map.js";
 import { viewPaste } from "./views/paste.js";
 import { viewSearch } from "./views/search.js";
 import { viewTime } from "./views/time.js";
@@ -21,6 +22,7 @@ const loadAll = () => Promise.all([loadCorpus(), loadRules()]);
 
 /** @type {Record<string, import("./router.js").View>} */
 const VIEWS = {
+  map: { label: "Map", render: viewMap },
   topics: { label: "Topics", render: viewTopics },
   documents: { label: "Documents", render: viewDocuments, needs: loadCorpus },
   words: { label: "Words", render: viewWords },
@@ -52,7 +54,9 @@ function followLink(event) {
 function findWords(event) {
   event.preventDefault();
   const words = searchField().value.trim();
-  if (words) go(address("search", words));
+  if (words && here().view === "map")
+    go(address("map", undefined, { ...here().settings, q: words }));
+  else if (words) go(address("search", words));
 }
 
 async function start() {

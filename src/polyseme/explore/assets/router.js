@@ -23,7 +23,7 @@ import { notHere } from "./pieces/card.js";
 /** @type {Record<string, View>} */
 let views = {};
 
-let here = ""; // the address that is shown; a frame may have no history of its own
+let shown = ""; // the address that is shown; a frame may have no history of its own
 
 function parsed(fragment) {
   const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?");
@@ -45,11 +45,14 @@ function parsed(fragment) {
       }),
   );
   return {
-    view: Object.hasOwn(views, view) ? view : "topics",
+    view: Object.hasOwn(views, view) ? view : "map",
     argument: rest.length ? decoded(rest.join("/")) : undefined,
     settings,
   };
 }
+
+/** Returns the view that is shown, its argument and its settings. */
+export const here = () => parsed(shown);
 
 /**
  * Goes to an address; the browser's history follows where there is one.
@@ -72,10 +75,11 @@ export function go(to) {
  * @param {Record<string, string | number>} changes
  */
 export function remember(changes) {
-  const { view, argument, settings } = parsed(here);
-  here = address(view, argument, { ...settings, ...changes });
+  if (location.hash && location.hash !== shown) return; // another view is about to be shown
+  const { view, argument, settings } = parsed(shown);
+  shown = address(view, argument, { ...settings, ...changes });
   try {
-    history.replaceState(null, "", here);
+    history.replaceState(null, "", shown);
   } catch {
     // a frame without an address
   }
@@ -92,7 +96,7 @@ export function searchField() {
 
 /** Shows links to the views that the page has. */
 export function navigation() {
-  const { view } = parsed(here);
+  const { view } = parsed(shown);
   const current = views[view].under ?? view;
   const links = Object.entries(views)
     .filter(([, { label, only }]) => label && (!only || only()))
@@ -106,10 +110,10 @@ let turn = 0;
 
 async function show(fragment) {
   const mine = ++turn;
-  const before = parsed(here);
+  const before = parsed(shown);
   const { view, argument, settings } = parsed(fragment);
-  const sameView = here && before.view === view && before.argument === argument;
-  here = fragment;
+  const sameView = shown && before.view === view && before.argument === argument;
+  shown = fragment;
   const { render, needs } = views[view];
   const main = document.getElementById("main");
   try {
@@ -117,15 +121,15 @@ async function show(fragment) {
       if (!corpus || !rules) say("Loading …");
       await needs();
     }
-    const shown = /** @type {any[]} */ ([await render(argument, settings)]);
+    const parts = /** @type {any[]} */ ([await render(argument, settings)]);
     if (mine !== turn) return;
     navigation();
-    main.replaceChildren(...shown.flat(Infinity).filter(Boolean));
+    main.replaceChildren(...parts.flat(Infinity).filter(Boolean));
     const heading = main.querySelector("h1");
     document.title = `${heading?.textContent ?? ""} – ${model.title}`;
     say("");
     main.dataset.view = view;
-    if (view !== "search") searchField().value = "";
+    if (view !== "search" && !settings.q) searchField().value = "";
     if (!sameView && turn > 1) {
       scrollTo(0, 0);
       heading?.setAttribute("tabindex", "-1");

@@ -30,6 +30,7 @@ import { WordRules } from "./words.js";
  * @property {Sparse} byTopic P(w|z), topics x words
  * @property {number[]} order topics by weight
  * @property {Uint32Array} rank place of each topic in this order
+ * @property {Uint32Array} repeats number of larger topics with the same color
  * @property {Float64Array} unigram P(w)
  * @property {Uint32Array} candidates where the candidates of each topic start
  * @property {number} documents sum of the topics' numbers of documents
@@ -60,6 +61,7 @@ import { WordRules } from "./words.js";
  * @property {FinerTopic[][]} finer
  * @property {{kind: string, temperature: number, background: number, note: string}} inference
  * @property {Record<number, string>} junk
+ * @property {number[]} colors color of each topic in the style sheet
  * @property {Float64Array} weights
  * @property {Float64Array} fit
  * @property {Float32Array} places
@@ -137,6 +139,13 @@ export function useModel(core) {
   ); // junk topics last
   const rank = new Uint32Array(K);
   order.forEach((topic, place) => (rank[topic] = place));
+  const repeats = new Uint32Array(K);
+  const used = new Map();
+  for (const topic of order) {
+    const color = core.colors[topic];
+    repeats[topic] = used.get(color) ?? 0;
+    used.set(color, repeats[topic] + 1);
+  }
   model = {
     ...core,
     K,
@@ -144,6 +153,7 @@ export function useModel(core) {
     byTopic: transposed(byWord, K),
     order,
     rank,
+    repeats,
     unigram: core.word_totals.map((total) => total / core.n_tokens),
     candidates: startsOf(fromVarints(core.candidates_of_topic, K)),
     documents: core.topic_documents.reduce((sum, n) => sum + n, 0),

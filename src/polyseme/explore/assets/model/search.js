@@ -102,6 +102,21 @@ export async function searchText(text, count, { reasons = 6 } = {}) {
   return { ...found, hits, others, topics: ranking.topics };
 }
 
+/**
+ * Returns all documents with a word of a query, the best first, and their scores; phrases are
+ * taken as words.
+ *
+ * @param {string} text
+ * @returns {{problem: string, query: Found["query"], documents: number[], scores: Float64Array}}
+ */
+export function documentsWith(text) {
+  const { words, phrases, prefixes, excluded, problem } = parsedQuery(text);
+  const query = queryCounts(words, prefixes);
+  const allowed = allowedDocuments(phrases, excluded);
+  const { order, term, scores } = rank(query, model.n_documents, { allowed, once: false });
+  return { problem, query, documents: order.filter((d) => term[d] > 0), scores };
+}
+
 // Returns the counts of the words and of the words that begin with the prefixes, and the unknown
 // ones.
 function queryCounts(words, prefixes) {

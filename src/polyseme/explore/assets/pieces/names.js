@@ -3,19 +3,16 @@
 import { model } from "../model/corpus.js";
 import { topWords } from "../model/topics.js";
 
-const COLORS = 10;
-
 /**
- * Returns the classes of a topic's color. Colors are given by the rank of a topic's weight; topics
- * of the same color differ in the line below their words.
+ * Returns the classes of a topic's color. Topics of the same color differ in the line below their
+ * words.
  *
  * @param {number} topic
  * @returns {string}
  */
 export function colorOf(topic) {
   if (topic < 0) return "none";
-  const rank = model.rank[topic];
-  return `c${rank % COLORS} u${Math.floor(rank / COLORS) % 4}`;
+  return `c${model.colors[topic]} u${model.repeats[topic] % 4}`;
 }
 
 /**

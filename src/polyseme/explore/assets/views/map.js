@@ -1,0 +1,445 @@
+// The map of documents, the first view.
+
+import { address, documentAddress, topicAddress } from "../addresses.js";
+import { MapChart } from "../charts/document_map.js";
+import { h, later, say } from "../dom.js";
+import { saveButtons } from "../export.js";
+import { count, percent } from "../format.js";
+import { largest } from "../model/arrays.js";
+import { corpus, loadCorpus, loadRules, model, textOf } from "../model/corpus.js";
+import { distinctiveWords, loadMap, meanShares, topicColors } from "../model/map.js";
+import { documentsWith } from "../model/search.js";
+import { meter } from "../pieces/card.js";
+import { unknownWords } from "../pieces/hits.js";
+import { chip, topicLink, wordLink } from "../pieces/links.js";
+import { colorOf, topicName } from "../pieces/names.js";
+import { go, remember, searchField } from "../router.js";
+
+const TOPICS_LISTED = 8;
+const WORDS_LISTED = 24;
+const LABELS_LISTED = 8;
+const TITLES_LISTED = 60;
+const LABEL_COLORS = 24; // the second dozen is darker
+const QUOTE_LENGTH = 190;
+const OTHER = "other";
+
+// Returns the value of a color of the style sheet as red, green and blue.
+function rgb(name) {
+  const value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const digits = value.slice(1);
+  return [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16));
+}
+
+// Returns a color of dots; the second dozen is halfway to the color of text.
+function dotColor(number) {
+  const color = rgb(`--d${number % 12}`);
+  const ink = rgb("--ink");
+  return number < 12 ? color : color.map((value, c) => (value + ink[c]) / 2);
+}
+
+// Colors of the points, and what they mean: [{name, color, share}].
+function byTopic(map) {
+  const palette = Array.from({ length: model.K }, (_, topic) =>
+    topic in model.junk ? rgb("--d-none") : dotColor(model.colors[topic]),
+  );
+  return { colors: topicColors(map, palette, rgb("--d-none")), key: null };
+}
+
+function byLabel(map) {
+  const { labels, labels_of_document: sizes, document_labels: of } = map.section;
+  const first = new Int32Array(model.n_documents).fill(-1);
+  for (let d = 0, at = 0; d < sizes.length; at += sizes[d++]) if (sizes[d]) first[d] = of[at];
+  const totals = new Uint32Array(labels.length);
+  for (const d of map.documents) if (first[d] >= 0) totals[first[d]]++;
+  const shown = largest(totals, LABEL_COLORS);
+  const numbers = new Map(shown.map((label, i) => [label, i]));
+  const colors = pointColors(map, (d) => numbers.get(first[d]) ?? -1, dotColor);
+  const key = shown.map((label, i) => ({
+    name: labels[label],
+    color: i,
+    documents: totals[label],
+  }));
+  const others = map.size - key.reduce((sum, { documents }) => sum + documents, 0);
+  if (others) key.push({ name: OTHER, color: -1, documents: others });
+  return { colors, key };
+}
+
+function byTime(map) {
+  const { periods, document_periods: of } = map.section;
+  const [early, late] = [rgb("--d-early"), rgb("--d-late")];
+  const last = Math.max(1, periods.length - 1);
+  const colors = pointColors(
+    map,
+    (d) => of[d],
+    (period) => early.map((value, c) => value + ((late[c] - value) * period) / last),
+  );
+  return { colors, key: null, ends: [periods[0], periods[periods.length - 1]] };
+}
+
+function pointColors(map, numberOf, colorOfNumber) {
+  const colors = new Uint8Array(3 * map.size);
+  const none = rgb("--d-none");
+  for (let point = 0; point < map.size; point++) {
+    const number = numberOf(map.documents[point]);
+    colors.set(number < 0 ? none : colorOfNumber(number), 3 * point);
+  }
+  return colors;
+}
+
+/**
+ * One for the whole visit, because browsers limit the number of WebGL contexts.
+ *
+ * @type {MapChart}
+ */
+let onlyChart = null;
+
+/** @type {import("../router.js").Render} */
+export async function viewMap(_, settings) {
+  const map = await loadMap();
+  const ways = { topic: byTopic };
+  if (map.section.labels?.length) ways.label = byLabel;
+  if (map.section.periods) ways.time = byTime;
+  let way = settings.color in ways ? settings.color : "topic";
+  let selection = null;
+  const panel = h("aside.map-panel.on-map", { "aria-label": "About the map" });
+  const hint = h("div.map-card", { hidden: true });
+  const chart = (onlyChart ??= new MapChart(map));
+  chart.clear();
+  chart.light(null);
+  chart.events = {
+    hover: showCard,
+    open: (point) => go(documentAddress(map.documents[point])),
+    select,
+    moved: ([x, y, zoom]) =>
+      remember({
+        at:
+          Math.abs(zoom - 1) < 1e-6 ? "" : [x, y, zoom].map((value) => value.toFixed(7)).join(","),
+      }),
+    link: ({ level, topic, top }) => ({
+      href:
+        level === model.K
+          ? topicAddress(topic)
+          : address("topic", top, { finer: `${level}.${topic}` }),
+      classes: colorOf(top),
+    }),
+  };
+  const frame = settings.at?.split(",").map(Number) ?? [];
+  chart.wanted = frame.length === 3 && frame.every(Number.isFinite) ? frame : null;
+  recolor();
+  matchMedia("(prefers-color-scheme: dark)").onchange = recolor;
+  const query = settings.q?.trim();
+  if (query) {
+    searchField().value = settings.q;
+    panel.replaceChildren(h("p.quiet", {}, "Searching …"));
+    await Promise.all([loadCorpus(), loadRules()]);
+    lightUp(query);
+  } else overview();
+
+  function recolor() {
+    chart.color(ways[way](map).colors);
+    chart.element.classList.toggle("plain-names", way !== "topic");
+  }
+
+  function lightUp(text) {
+    const { problem, query: counted, documents, scores } = documentsWith(text);
+    const pointOf = new Map(Array.from(map.documents, (d, point) => [d, point]));
+    const weights = new Float32Array(map.size);
+    const best = documents.length ? scores[documents[0]] : 1;
+    for (const d of documents)
+      if (pointOf.has(d)) weights[pointOf.get(d)] = 0.25 + (0.75 * scores[d]) / best;
+    chart.light(weights);
+    say(count(documents.length, "document") + " lit up");
+    panel.replaceChildren(
+      head(problem ? "Search" : count(documents.length, "document"), () => leave({ q: "" })),
+      problem ? h("p.note", {}, problem) : unknownWords(counted) || "",
+      h(
+        "p.quiet",
+        {},
+        `with words of “${text}”, the best first. `,
+        h("a", { href: address("search", text) }, "Results with texts"),
+      ),
+      titles(documents, "search on the map"),
+    );
+  }
+
+  function leave(changes) {
+    go(address("map", undefined, { ...settings, ...changes }));
+  }
+
+  function head(text, close) {
+    return h(
+      "div.head",
+      {},
+      h("h2", {}, text),
+      h("button.save", { type: "button", onclick: close }, "Clear ✕"),
+    );
+  }
+
+  async function select(points) {
+    if (!points) {
+      if (!selection) return;
+      selection = null;
+      chart.clear();
+      chart.light(null);
+      return overview();
+    }
+    selection = points;
+    const weights = new Float32Array(map.size);
+    for (const point of points) weights[point] = 1;
+    chart.light(points.length ? weights : null);
+    panel.replaceChildren(
+      head(count(points.length, "document"), () => select(null)),
+      h("p.quiet", {}, "Adding up …"),
+    );
+    await loadCorpus();
+    if (selection === points) summary(points);
+  }
+
+  function summary(points) {
+    const documents = points.map((point) => map.documents[point]);
+    const shares = meanShares(map, points);
+    const words = distinctiveWords(corpus, documents, WORDS_LISTED);
+    say(`${count(points.length, "document")} selected`);
+    panel.replaceChildren(
+      ...[
+        head(count(points.length, "document"), () => select(null)),
+        points.length > 0 && h("h3", {}, "Topics"),
+        shareList(
+          largest(shares, TOPICS_LISTED).map((topic) => [topicLink(topic), shares[topic], topic]),
+        ),
+        words.length > 0 && h("h3", {}, "Distinctive words"),
+        h(
+          "p.words",
+          {},
+          words.flatMap((word) => [wordLink(word), " "]),
+        ),
+        ...labelShares(documents),
+        points.length > 0 && h("h3", {}, "Documents, from the middle outward"),
+        titles(documents, "selection on the map"),
+      ].filter(Boolean),
+    );
+  }
+
+  function labelShares(documents) {
+    if (!corpus.labeled) return [];
+    const { names, of } = corpus.labeled;
+    const totals = new Float64Array(names.length);
+    for (const d of documents)
+      for (let i = of.starts[d]; i < of.starts[d + 1]; i++)
+        totals[of.columns[i]] += 1 / documents.length;
+    const rows = largest(totals, LABELS_LISTED).map((label) => [
+      h("a", { href: address("labels", names[label]) }, names[label]),
+      totals[label],
+      -1,
+    ]);
+    return rows.length ? [h("h3", {}, "Labels"), shareList(rows)] : [];
+  }
+
+  function shareList(rows) {
+    const most = Math.max(...rows.map(([, share]) => Number(share)), 1e-9);
+    return h(
+      "ul.shares",
+      {},
+      rows.map(([name, share, topic]) =>
+        h(
+          "li",
+          {},
+          h("div.line", {}, name, h("span.figure", {}, percent(share))),
+          meter(share / most, topic < 0 ? "" : colorOf(topic)),
+        ),
+      ),
+    );
+  }
+
+  function titles(documents, name) {
+    const rows = () => [
+      ["document", "id", "title", "topic", "name"],
+      ...documents.map((d) => {
+        const topic = mainTopic(d);
+        const { ids, titles: all } = map.section;
+        return [d, ids?.[d] ?? all[d], all[d], topic, topic < 0 ? "" : topicName(topic)];
+      }),
+    ];
+    return h(
+      "div",
+      {},
+      h(
+        "ol.titles",
+        {},
+        documents
+          .slice(0, TITLES_LISTED)
+          .map((d) =>
+            h(
+              "li",
+              {},
+              h("span.dot", { classes: colorOf(mainTopic(d)) }),
+              h("a", { href: documentAddress(d) }, map.section.titles[d] || `Document ${d}`),
+            ),
+          ),
+      ),
+      documents.length > TITLES_LISTED &&
+        h("p.quiet", {}, `and ${count(documents.length - TITLES_LISTED, "other")}`),
+      documents.length > 0 && saveButtons(name, rows, null),
+    );
+  }
+
+  function mainTopic(d) {
+    let [best, most] = [-1, 0];
+    for (let i = map.starts[d]; i < map.starts[d + 1]; i++)
+      if (map.shares[i] > most) [best, most] = [map.topics[i], map.shares[i]];
+    return best;
+  }
+
+  function overview() {
+    const { key, ends } = ways[way](map);
+    const names = { topic: "Topics", label: "Labels", time: "Time" };
+    panel.replaceChildren(
+      ...[
+        Object.keys(ways).length > 1 &&
+          h(
+            "div.ways",
+            { role: "group", "aria-label": "Color of documents" },
+            Object.keys(ways).map((name) =>
+              h(
+                "button.save",
+                {
+                  type: "button",
+                  "aria-pressed": String(name === way),
+                  onclick: () => {
+                    way = name;
+                    remember({ color: name === "topic" ? "" : name });
+                    recolor();
+                    overview();
+                  },
+                },
+                names[name],
+              ),
+            ),
+          ),
+        way === "topic" && h("h2", {}, Object.keys(ways).length > 1 ? "" : "Topics"),
+        way === "topic" &&
+          shareList(model.order.map((topic) => [topicLink(topic), model.weights[topic], topic])),
+        key &&
+          h(
+            "ul.shares",
+            {},
+            key.map(({ name, color, documents }) =>
+              h(
+                "li",
+                {},
+                h(
+                  "div.line",
+                  {},
+                  h(
+                    "span",
+                    {},
+                    h("span.dot", {
+                      classes: color < 0 ? "none" : `d${color % 12} ${color < 12 ? "" : "darker"}`,
+                    }),
+                    name === OTHER ? OTHER : h("a", { href: address("labels", name) }, name),
+                  ),
+                  h("span.figure", {}, count(documents, "document")),
+                ),
+              ),
+            ),
+          ),
+        ends && h("div.ramp", {}, h("span", {}, ends[0]), h("span", {}, ends[1])),
+      ].filter((part) => part),
+    );
+  }
+
+  function showCard(point, px, py) {
+    if (point < 0) {
+      hint.hidden = true;
+      return;
+    }
+    const d = map.documents[point];
+    const parts = [];
+    for (let i = map.starts[d]; i < map.starts[d + 1]; i++)
+      parts.push([map.topics[i], map.shares[i]]);
+    parts.sort((a, b) => b[1] - a[1]);
+    const { titles: all, times } = map.section;
+    const quote = h("p.quote");
+    hint.replaceChildren(
+      h("a", { href: documentAddress(d) }, all[d] || `Document ${d}`),
+      times?.[d] ? h("span.quiet", {}, times[d]) : "",
+      quote,
+      h(
+        "ul.plain",
+        {},
+        parts
+          .filter(([, share]) => share >= 0.1)
+          .slice(0, 3)
+          .map(([topic, share]) =>
+            h("li", {}, chip(topic), ` ${topicName(topic)} `, h("span.figure", {}, percent(share))),
+          ),
+      ),
+    );
+    hint.hidden = false;
+    hint.dataset.document = String(d);
+    const [width, height] = [chart.width, chart.height];
+    const [left, top] = [px + 18 + 300 > width ? px - 318 : px + 18, Math.min(py, height - 190)];
+    hint.style.setProperty("transform", `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`);
+    showQuote(d, quote);
+  }
+
+  const showQuote = later(async (/** @type {number} */ d, /** @type {Element} */ quote) => {
+    const text = await textOf(d);
+    if (!text || hint.dataset.document !== String(d)) return;
+    const plain = text.replace(/\s+/g, " ").trim();
+    const cut = plain.slice(0, QUOTE_LENGTH);
+    quote.textContent =
+      plain.length > QUOTE_LENGTH ? cut.slice(0, cut.lastIndexOf(" ") + 1) + "…" : plain;
+  }, 80);
+
+  const button = (label, sign, act, pressed) =>
+    h(
+      "button",
+      { type: "button", title: label, "aria-label": label, "aria-pressed": pressed, onclick: act },
+      sign,
+    );
+  const toolButtons = ["lasso", "box"].map((tool) =>
+    button(`Select an area: ${tool}`, tool === "lasso" ? "◌" : "▢", () => use(tool), "false"),
+  );
+  function use(tool) {
+    chart.tool = chart.tool === tool ? "move" : tool;
+    chart.element.classList.toggle("selecting", chart.tool !== "move");
+    toolButtons.forEach((made, i) =>
+      made.setAttribute("aria-pressed", String(chart.tool === ["lasso", "box"][i])),
+    );
+  }
+  const finest = Math.max(...map.names.map(({ level }) => level), model.K);
+  return h(
+    "div.map-view",
+    {},
+    chart.element,
+    hint,
+    h(
+      "div.map-title.on-map",
+      {},
+      h("h1", {}, count(model.n_documents, "document")),
+      h(
+        "p.lead",
+        {},
+        count(model.K, "topic") +
+          (finest > model.K ? `, ${finest} at the finest level` : "") +
+          (map.size < model.n_documents ? `; the map shows ${count(map.size, "document")}` : ""),
+      ),
+    ),
+    h(
+      "div.map-tools.on-map",
+      { role: "group", "aria-label": "Map" },
+      button("Enlarge", "+", () => chart.zoom(1.5)),
+      button("Reduce", "−", () => chart.zoom(1 / 1.5)),
+      button("Show all", "⤢", () => chart.fit()),
+      toolButtons,
+    ),
+    panel,
+    h(
+      "p.map-help.on-map",
+      {},
+      "Drag to move, wheel to zoom, Shift + drag to select an area. " +
+        (finest > model.K ? "Names of finer topics appear as you zoom in." : ""),
+    ),
+  );
+}

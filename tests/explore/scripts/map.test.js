@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nameLines, placeNames } from "../../../src/polyseme/explore/assets/charts/region_names.js";
+import { corpus } from "../../../src/polyseme/explore/assets/model/corpus.js";
+import {
+  PointGrid,
+  distinctiveWords,
+  documentMap,
+  meanShares,
+  topicColors,
+} from "../../../src/polyseme/explore/assets/model/map.js";
+import { documentsWith } from "../../../src/polyseme/explore/assets/model/search.js";
+import { decoded } from "../../../src/polyseme/explore/assets/model/data.js";
+import { assertClose, open, vectors } from "./vectors.js";
+
+await open(vectors.page);
+const map = documentMap(await decoded(vectors.page.map), await decoded(vectors.page.documents));
+const grid = new PointGrid(map.places);
+
+test("places and names are those of Python", () => {
+  assertClose(Array.from(map.places), vectors.places.flat(), 1e-6);
+  assert.deepEqual(map.names, vectors.names);
+});
+
+test("colors mix by the squares of the shares", () => {
+  const found = topicColors(map, vectors.palette, [9, 9, 9]);
+  assertClose(Array.from(found), vectors.colors.flat(), 1.1);
+});
+
+test("the nearest document, and documents in a polygon", () => {
+  for (const { x, y, far, nearest } of vectors.nearest)
+    assert.equal(grid.nearest(x, y, far), nearest);
+  for (const { corners, inside } of vectors.polygons)
+    assert.deepEqual(
+      grid.inside(corners).sort((a, b) => a - b),
+      inside,
+    );
+});
+
+test("the nearest document that is allowed", () => {
+  const { x, y } = vectors.nearest[0];
+  const first = grid.nearest(x, y, 1);
+  assert.notEqual(
+    grid.nearest(x, y, 1, (point) => point !== first),
+    first,
+  );
+  assert.equal(
+    grid.nearest(x, y, 1, () => false),
+    -1,
+  );
+});
+
+test("topics and words of a selection", () => {
+  assertClose(Array.from(meanShares(map, vectors.selection)), vectors.shares, 1e-4);
+  assert.deepEqual(distinctiveWords(corpus, vectors.selection, 10), vectors.distinctive);
+  assert.deepEqual(distinctiveWords(corpus, Array.from(map.documents), 10), []);
+});
+
+test("documents with words of a query", () => {
+  for (const { text, documents } of vectors.lit)
+    assert.deepEqual(
+      documentsWith(text).documents.sort((a, b) => a - b),
+      documents,
+    );
+});
+
+test("names do not overlap, stay in the frame and off obstacles", () => {
+  const names = Array.from({ length: 60 }, (_, i) => ({
+    level: i < 10 ? 10 : i < 30 ? 20 : 40,
+    topic: i,
+    top: i % 10,
+    name: `topic number ${i}, some words`,
+    x: ((i * 37) % 61) / 61,
+    y: ((i * 17) % 59) / 59,
+    radius: 0.025,
+  }));
+  const frame = { width: 800, height: 600, obstacles: [[500, 0, 800, 300]] };
+  for (const scale of [600, 1200]) {
+    const placed = placeNames(
+      names,
+      ({ x, y, radius }) => ({ x: x * scale, y: y * scale, radius: radius * scale }),
+      (text, size) => 0.55 * size * text.length,
+      frame,
+    );
+    const boxes = [
+      ...placed.map(({ x, y, width, height }) => [
+        x - width / 2,
+        y - height / 2,
+        x + width / 2,
+        y + height / 2,
+      ]),
+      ...frame.obstacles,
+    ];
+    boxes.forEach((a, i) =>
+      boxes.forEach((b, j) =>
+        assert.ok(i === j || a[0] >= b[2] || b[0] >= a[2] || a[1] >= b[3] || b[1] >= a[3]),
+      ),
+    );
+    for (const [left, top, right, bottom] of boxes)
+      assert.ok(left >= 0 && top >= 0 && right <= 800 && bottom <= 600);
+    assert.ok(placed.length > 3);
+    assert.equal(
+      placed.every(({ rank }) => rank === 0),
+      scale === 600,
+    );
+  }
+});
+
+test("names break at a comma where it is near the middle", () => {
+  assert.deepEqual(nameLines("NASA, space"), ["NASA, space"]);
+  assert.deepEqual(nameLines("Clipper chip, key, encryption"), [
+    "Clipper chip,",
+    "key, encryption",
+  ]);
+  assert.deepEqual(nameLines("Donaudampfschifffahrt"), ["Donaudampfschifffahrt"]);
+});
