@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import polyseme
@@ -57,6 +58,18 @@ def scattered(texts: list[list[str]]) -> list[list[str]]:
     ]
 
 
+def terms(texts: list[list[str]]) -> list[list[str]]:
+    """Insert terms of three words anywhere in every third document: the terms of a subject."""
+    generator = np.random.default_rng(6)
+    words = [list(JUNK[start : start + 3]) for start in range(0, len(JUNK), 3)]
+    return [
+        [word for term in generator.permutation(len(words)) for word in (*words[term], *text[7 * term : 7 * term + 7])]
+        if number % 3 == 0
+        else text
+        for number, text in enumerate(texts)
+    ]
+
+
 def copies(texts: list[list[str]]) -> list[list[str]]:
     """Repeat one document sixty times."""
     return texts + [[*JUNK, *JUNK[::-1]]] * 60
@@ -91,7 +104,7 @@ def test_planted_junk_is_marked_and_subjects_are_not(plant: Callable, kind: str)
     assert {topic: mark.kind for topic, mark in run.junk.items()} == {junk_topic(run): kind}
 
 
-@pytest.mark.parametrize("plant", [nothing, scattered])
+@pytest.mark.parametrize("plant", [nothing, scattered, terms])
 def test_subjects_are_not_marked(plant: Callable) -> None:
     assert fitted(plant).junk == {}
     assert fitted(plant, 40).junk == {}
@@ -105,6 +118,27 @@ def test_short_texts_have_no_headers() -> None:
         return long + [text[start : start + 10] for text in texts for start in range(0, LENGTH, 10)]
 
     assert "place" not in {mark.kind for mark in fitted(titles).junk.values()}
+
+
+@pytest.mark.parametrize(
+    ("label", "is_marked"),
+    [
+        (lambda number: "form; paper" if number % 4 == 0 else "letter", False),
+        (lambda number: "letter" if number % 3 else "paper", True),
+        (lambda number: f"file {number}", True),
+        (lambda number: "all", True),
+        (lambda number: "", True),
+    ],
+)
+def test_a_topic_that_matches_a_label_is_not_marked(label: Callable[[int], str], is_marked: bool) -> None:
+    """Every fourth document is a form, whose passages are repeated."""
+    texts = [[*JUNK, *text[:10]] if number % 4 == 0 else text for number, text in enumerate(subjects(200))]
+    table = {"text": [" ".join(text) for text in texts], "label": [label(number) for number in range(200)]}
+    run = polyseme.fit(
+        pl.DataFrame(table), SUBJECTS + 1, text="text", label="label", language=None, max_df=1.0, max_iter=30,
+        levels="none",
+    )  # fmt: skip
+    assert list(run.junk) == ([junk_topic(run)] if is_marked else [])
 
 
 def test_shards_and_a_run_without_texts_mark_the_same() -> None:

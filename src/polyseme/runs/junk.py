@@ -6,20 +6,25 @@ A topic is marked as junk by the first of these tests that its tokens, weighted 
               the beginning, signatures at the end. The total variation distance is at least MIN_DISTANCE plus the
               distance that chance gives for as many documents. Short texts have no headers: documents of at least
               _MIN_TOKENS tokens must have MIN_PLACED of all tokens
-    repeated  a share of at least MIN_REPEATED, and MIN_RATIO times the share of all tokens, is in sequences of three
-              words that occur in many documents
+    repeated  a share of at least MIN_REPEATED, and MIN_RATIO times the share of all tokens, is in sequences of five
+              words that occur in many documents. Technical terms such as "laminar boundary layer" are shorter
     copies    a share of at least MIN_COPIES, and MIN_RATIO times the share of all tokens, is in near-duplicates
     few       almost all of them are in very few documents: 1 / sum_d P(d|z)^2, the effective number of documents, is
               less than MAX_FEW times the number of documents per topic
 
 The first two tests need a sample of the texts, the third needs the groups of near-duplicates. The last test needs only
 the weights P(z|d).
+
+A topic that matches a label describes a subject: it is not marked if, over all documents, the correlation of "this is
+the document's main topic" and "the document has this label" is at least MIN_MATCH for a label of MIN_DOCUMENTS. Whether
+other fits find a topic again is not used: headers and encoded files are found again as well as subjects (``python
+benchmarks/junk.py --corpora news headers --found 4``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +32,7 @@ import scipy.sparse as sp
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.runs.info import Mark
+from polyseme.text.readers.inputs import LABEL_SEPARATOR
 
 if TYPE_CHECKING:
     from polyseme.runs.view import TopicView
@@ -37,15 +43,17 @@ MIN_PLACED = 0.5
 MIN_REPEATED = 0.25
 MIN_COPIES = 0.5
 MIN_RATIO = 2.5
+MIN_MATCH = 0.5
 MAX_FEW = 0.03
 SAMPLE, SAMPLE_TOKENS = 10_000, 1 << 20
 """Largest numbers of documents and of tokens in the sample of texts."""
 REPEATED_SHARE, MIN_DOCUMENTS = 0.0005, 5
-"""A sequence is repeated if it occurs in this share of the documents, and in this many."""
+"""A sequence is repeated if it occurs in this share of the documents, and in this many. A label with fewer documents
+than this number is not compared with topics."""
 _PARTS = 10
 _MIN_TOKENS = 2 * _PARTS
 """Number of tokens of the shortest document whose positions are used."""
-_NGRAM = 3
+_NGRAM = 5
 _NUMBERS_AT_ONCE = 1 << 22
 
 
@@ -91,7 +99,37 @@ def junk_topics(run: TopicView) -> dict[int, Mark]:
             number = max(1, round(float(documents[topic])))
             where = "one document" if number == 1 else f"about {number} documents"
             marks[topic] = Mark("few", f"almost all of its words are in {where}")
-    return marks
+    if not marks:
+        return marks
+    matches = label_matches(run)
+    return {topic: mark for topic, mark in marks.items() if matches[topic] < MIN_MATCH}
+
+
+def label_matches(run: TopicView) -> Floats:
+    """Return the largest correlation of each topic, as the main topic of documents, with a label."""
+    labels, doc_topic, n_topics = run.corpus.label_numbers, run.doc_topic, run.fitted.n_topics
+    parts = (doc_topic[start : start + _NUMBERS_AT_ONCE] for start in range(0, len(doc_topic), _NUMBERS_AT_ONCE))
+    main = np.concatenate([np.asarray(part).argmax(axis=1) for part in parts])
+    numbers: dict[str, int] = {}
+    groups = [  # a document can have several labels, "a; b"
+        (group, numbers.setdefault(label, len(numbers)))
+        for group, name in enumerate(labels.names)
+        for label in set(name.split(LABEL_SEPARATOR)) - {""}
+    ]
+    has_label = _ones(np.array(groups, dtype=np.intp).reshape(-1, 2), (len(labels.names), len(numbers)))
+    joint = (_ones(np.column_stack([main, labels.numbers]), (n_topics, len(labels.names))) @ has_label).tocoo()
+    n, of_label = float(len(main)), np.asarray(joint.sum(axis=0)).ravel()[joint.col]
+    of_topic = np.bincount(main, minlength=n_topics).astype(np.float64)[joint.row]
+    spread = np.sqrt(of_topic * (n - of_topic) * of_label * (n - of_label))
+    gain = (n * joint.data - of_topic * of_label) * (of_label >= MIN_DOCUMENTS)
+    best = np.zeros(n_topics)
+    np.maximum.at(best, joint.row, np.divide(gain, spread, out=np.zeros_like(gain), where=spread > 0))
+    return best
+
+
+def _ones(pairs: Array, shape: tuple[int, int]) -> Any:
+    """Return the number of times that each pair of a row and a column occurs, CSR."""
+    return sp.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=shape).tocsr()
 
 
 class TokenShares(NamedTuple):
