@@ -58,6 +58,7 @@ from polyseme.runs.write import (
     timestamp,
 )
 from polyseme.selection.levels import Level
+from polyseme.text.languages import PHRASE_SEPARATOR
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.utils import effective_threads
@@ -320,11 +321,16 @@ def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> None:
 
 
 def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
-    """Return the words that are hidden already and those in `ban`, which may be given in another form."""
+    """Return the words that are hidden already and those in `ban`, which may be given in another form.
+
+    A phrase that is counted as one word is hidden with each of its words.
+    """
     known, hidden = set(run.vocabulary), set(run.info.hidden_words)
     for word in ban:
         columns = [] if word in known else run.vectorizer.transform([word]).indices.tolist()
-        hidden.add(run.vocabulary[columns[0]] if len(columns) == 1 else word)
+        word = run.vocabulary[columns[0]] if len(columns) == 1 else word
+        phrases = {phrase for phrase in known if word.casefold() in phrase.split(PHRASE_SEPARATOR)}
+        hidden |= phrases if run.vectorizer.phrases and phrases else {word}
     columns_of(sorted(hidden), run.vocabulary)  # raises for a word that the run does not have
     if hidden and not known - hidden - set(run.info.banned_words):
         raise InputError(f"{named('ban')} would hide all words of the run: ban fewer.")

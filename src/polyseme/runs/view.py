@@ -160,8 +160,8 @@ class TopicView:
 
     @property
     def hidden_columns(self) -> list[int]:
-        """Columns of the hidden words."""
-        hidden = set(self.store.info.hidden_words)
+        """Columns of the words that an edit has hidden or removed; a prior gives removed words a probability."""
+        hidden = {*self.store.info.hidden_words, *self.store.info.banned_words}
         return [column for column, word in enumerate(self.store.vocabulary) if word in hidden] if hidden else []
 
     @cached_property
