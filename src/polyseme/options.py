@@ -189,6 +189,7 @@ EDITING = (
     Option("ban", "Hide words from all lists and names: --ban article,writes.", metavar="WORDS", several=True),
     Option("refit", "Afterwards fit again without the banned words, starting from the edited topics.", None, bool,
            False),
+    Option("dry_run", "Show what would change, and leave the run as it is.", None, bool, False),
 )
 """Options of `Run.edit`."""
 

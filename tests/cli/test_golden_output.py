@@ -39,6 +39,7 @@ def place(tmp_path_factory):
             for number in numbers:
                 path = place / folder / theme / f"{number}.txt"
                 path.write_text(text_of(theme, number), encoding="utf-8")
+    (place / "answer.txt").write_text("Here are the names:\n0. **Fruit**\n2. Ships\n", encoding="utf-8")
     return place
 
 
@@ -50,6 +51,8 @@ def printed(place, *arguments):
         result = CliRunner().invoke(app, arguments, prog_name="polyseme", env={"COLUMNS": "80", "TERM": "dumb"})
     assert result.exit_code in (0, 1), result.output
     shown = result.stdout if result.exit_code == 0 else result.stderr
+    if "--names" in arguments:
+        shown = result.stderr + shown
     if result.exit_code == 0 and arguments[0] != "transform":  # which prints CSV
         assert max(map(len, shown.splitlines()), default=0) <= 80
     lines = [re.sub(r"[-+]?\d[\d,.]*\d|\d|\bnan\b", "#", line).rstrip() for line in shown.splitlines()]
@@ -66,10 +69,19 @@ COMMANDS = {
     "explore": ("explore", "{run}"),
     "update": ("update", "{run}", "more"),
     "rename": ("edit", "{run}", "--rename", "0=First topic"),
-    "merge": ("edit", "{run}", "--merge", "0,1"),
+    "merge": ("edit", "{run}", "--merge", "0,1", "--rename", "0=First topic"),
     "refit": ("update", "{run}", "more", "--refit"),
 }
 """Commands in the order in which they run, because the last ones change the run."""
+EDITS = {
+    "names": ("--names", "answer.txt"),
+    "unnamed": ("--merge", "1,2"),
+    "dry": ("--merge", "1,2", "--rename", "1=Both", "--ban", "plums", "--dry-run"),
+    "merge": ("--merge", "1,2", "--rename", "1=Both", "-q"),
+    "undo": ("--undo",),
+    "nothing": ("--undo",),
+}
+"""Options of edits, in the order in which they are made."""
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +115,12 @@ def check(found, stored):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_output_is_as_stored(outputs, model, name):
     check(outputs(model)[name], GOLDEN / model / f"{name}.txt")
+
+
+def test_the_output_of_edits_is_as_stored(place):
+    printed(place, *(part.format(run="edits") for part in COMMANDS["fit"]))
+    for name, options in EDITS.items():
+        check(printed(place, "edit", "edits", *options), GOLDEN / "edits" / f"{name}.txt")
 
 
 def test_the_output_of_select_is_as_stored(place):

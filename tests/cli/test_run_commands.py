@@ -15,7 +15,6 @@ import pytest
 from cli_runner import FRUIT, METAL, run, tree_texts, write_folder
 from polyseme import PLSA, InputError
 from polyseme.runs import open_run
-from polyseme.runs.info import Edit
 from polyseme.runs.view import EMPTY_TEXT, NO_KNOWN_WORD
 
 
@@ -196,12 +195,6 @@ def test_the_answer_to_a_prompt_names_topics(place: Path) -> None:
     assert open_run(place / "run").info.topic_names == {1: "Ores", 2: "Garden"}
 
 
-def test_a_merged_topic_has_the_first_name_of_its_parts() -> None:
-    edits = Edit.of(merge=[[1, 0]])
-    assert edits.origin(3) == [[0, 1], [2]]
-    assert edits.names(edits.origin(3), {1: "b", 0: "a"}) == {0: "a"}
-
-
 def test_a_word_without_a_topic_gets_its_share() -> None:
     X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
     model = PLSA(2, random_state=0, max_iter=500).fit(X)
@@ -225,6 +218,8 @@ def test_a_word_without_a_topic_gets_its_share() -> None:
         (("--merge", "0,1", "--delete", "1"), "Topic 1 appears more than once in --merge and --delete"),
         (("--delete", "0", "--delete", "1", "--delete", "2"), "--delete would remove all topics"),
         (("--ban", "nonsense"), "has no word 'nonsense'"),
+        (("--undo",), "Nothing to undo"),
+        (("--undo", "--rename", "0=Fruit"), "--undo restores the run before the last edit: give it without other"),
     ],
 )
 def test_errors_of_edit_are_one_line(arguments: tuple[str, ...], sentence: str, once: Path) -> None:

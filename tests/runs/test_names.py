@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.runs.names import automatic_names, topic_documents_of_phrases
+from polyseme.runs.names import automatic_names, read_names, topic_documents_of_phrases
 
 WORDS = {
     "computer": ["disk", "controller", "monitor", "keyboard", "printer", "cable", "screen", "cartridge"],
@@ -350,3 +350,21 @@ def test_a_longer_form_of_the_name_above_is_no_name(run: polyseme.Run) -> None:
 )
 def test_names_are_read_from_lists_and_tables(text: str) -> None:
     assert polyseme.runs.names.parse_names(text) == {1: "Technology", 2: "Sport"}
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Here they are.\n\n1. Technology\n2. Sport", ["names of 2 topics in lines 3-4.", "line 1, 'Here they are.'"]),
+        ("| Topic | Name |\n|---|---|\n| 1 | Technology |\n| 2 | Sport |\n", ["in lines 3-4.", "line 1, '| Topic"]),
+        ("**1: Technology**\n```\nor so\n```\n**2: Sport**", ["in lines 1, 5.", "line 3, 'or so'"]),
+        ('Names:\n```json\n{"1": "Technology",\n"2": "Sport"}\n```\nDone', ["a JSON object.", "line 1, ", "line 6, "]),
+        ("1: Technology\n2: Sport\n" + "no\n" * 7, ["in lines 1-2.", *["'no'"] * 5, "and 2 more lines"]),
+    ],
+)
+def test_lines_with_and_without_names_are_told(text: str, lines: list[str]) -> None:
+    answer = read_names(text)
+    assert answer.names == {1: "Technology", 2: "Sport"}
+    notes = answer.notes("answer.txt")
+    assert len(notes) == len(lines)
+    assert all(line in note for line, note in zip(lines, notes, strict=True)), notes

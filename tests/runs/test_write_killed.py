@@ -191,8 +191,11 @@ OPERATIONS = {
     "shards": ("fit", "lines.txt", "-k", "4", "-o", "run", "--overwrite", "--resume", "--shards", "-q"),
     "update": ("update", "run", "new.txt", "-q"),
     "edit": ("edit", "run", "--merge", "0,1", "--ban", "waax", "--rename", "2=Third", "-q"),
+    "undo": ("edit", "run", "--undo", "-q"),
     "explore": ("explore", "run", "--text", "full", "-q"),
 }
+PREPARATION = {"undo": ("edit", "run", "--merge", "0,1", "--ban", "waax", "--refit", "-q")}
+"""Commands before an operation."""
 KILLS = int(os.environ.get("POLYSEME_KILLS", "5"))
 """Kills of each operation through a plain path, and as many through a link."""
 
@@ -250,6 +253,8 @@ def test_an_operation_killed_at_a_random_moment_leaves_the_old_or_the_new_run(tm
         shutil.copytree(tmp_path / "original", target)
 
     assert perform(first)[0] == 0
+    if operation in PREPARATION:
+        assert perform(PREPARATION[operation])[0] == 0
     shutil.copytree(target, tmp_path / "original")
     old = state_of(place / "run")
     code, lasted = perform(OPERATIONS[operation])

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from polyseme.core.fitted import DocumentWeights
 from polyseme.core.shard import without_words
-from polyseme.data.disk import DiskCorpus
+from polyseme.data.disk import MANIFEST, DiskCorpus
 from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
 from polyseme.metrics import align
@@ -41,18 +41,19 @@ from polyseme.runs.reading import columns_of, reader_notes, reading_progress, wi
 from polyseme.runs.run import Run, open_run
 from polyseme.runs.searching import INDEX_FILE, store_index
 from polyseme.runs.store import (
+    BEFORE_FOLDER,
     LEVELS_FOLDER,
     MODEL_FILE,
     PAGE_FILE,
     SHARDS_FOLDER,
     VECTORIZER_FILE,
-    output_only_files,
     run_lock,
 )
 from polyseme.runs.view import TopicView
 from polyseme.runs.write import (
     DOCUMENTS_SHOWN,
     RunDraft,
+    preview_run,
     refresh_run,
     rewrite_run,
     timestamp,
@@ -150,7 +151,7 @@ def changed_info(run: Run, shards: DiskCorpus, **changes: Any) -> RunInfo:
     """Return the facts about a run after a change of documents or topics, without those that are computed again."""
     documents, tokens, n_shards = shards.manifest.documents, int(shards.manifest.tokens), len(shards.manifest.shards)
     sizes: Any = {"documents": documents, "tokens": tokens, "shards": n_shards}
-    return replace(run.info, junk=None, stability=(), **sizes, **changes)
+    return replace(run.info, junk=None, stability=(), before=None, **sizes, **changes)
 
 
 def page_of(run: Run) -> str | None:
@@ -241,29 +242,98 @@ class Edited(NamedTuple):
     """Whether Ctrl-C stopped the fit."""
 
 
-def edit_run(path: Path, edit: Edit, *, report: Reporter, caller: Run | None = None) -> Edited:
-    """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed."""
+def edit_run(path: Path, edit: Edit, *, dry_run: bool = False, report: Reporter, caller: Run | None = None) -> Edited:
+    """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed.
+
+    With `dry_run` the edited run is in a temporary folder, without a page, and the run does not change.
+    """
     if not (edit.rename or edit.merge or edit.delete or edit.ban or edit.refit):
         ways = ", ".join(named(name) for name in ("rename", "merge", "delete", "ban"))
         raise InputError(f"Nothing to edit: use {ways} or {named('refit', True)}.")
     edit = replace(edit, when=timestamp())
-    with rewrite_run(path, report, caller=caller) as (run, draft):
+    with preview_run(path, report) if dry_run else rewrite_run(path, report, caller=caller) as (run, draft):
         level = None if edit.level is None else run.level(edit.level)
         if level is not None and level.finer is not None:
-            _rename_finer(run, level.finer, draft, edit)
-            interrupted = False
+            info, interrupted = _rename_finer(run, level.finer, draft, edit), False
         else:
-            interrupted = _edit_topics(run, draft, replace(edit, level=None))
+            edit = replace(edit, level=None)
+            info, interrupted = _edit_topics(run, draft, edit)
+        info = replace(info, edits=(*run.info.edits, edit), before=replace(run.info, before=None))
+        draft.finish(info, page=None if dry_run else page_of(run))
     return Edited(draft.run, interrupted)
 
 
-def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
-    """Write a run again with edited topics of the reading level; return whether Ctrl-C stopped a refit."""
+def undo_run(path: Path, *, report: Reporter, caller: Run | None = None) -> Run:
+    """Restore a run as it was before the last edit. Tables and the page are written again."""
+    with rewrite_run(path, report, caller=caller) as (run, draft):
+        before, files = run.info.before, run.store.files
+        if before is None:
+            raise InputError("Nothing to undo: only the last edit can be undone, and only until the next update.")
+        kept = f"{BEFORE_FOLDER}/"
+        source = kept if run.info.edits[-1].changes_model else ""
+        shards = source if f"{source}{SHARDS_FOLDER}/{MANIFEST}" in files.entries else ""
+        draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
+        draft.link(run, *_model_files(run, source), source=source)
+        draft.link(run, SHARDS_FOLDER, source=shards)
+        draft.run.store.vectorizer = run.vectorizer
+        draft.finish(before, page=None if page_of(run) is None else before.page_text)
+    return draft.run
+
+
+def edit_changes(before: Run, after: Run) -> list[str]:
+    """Return sentences about what the last edit of the run `after` has changed in the run `before`."""
+    edit = after.info.edits[-1]
+    old, new = (run.view if edit.level is None else run.level(edit.level) for run in (before, after))
+    origin, changes = edit.origin(old.fitted.n_topics), []
+
+    def shown(group: Sequence[int]) -> str:
+        listed = [f"{topic} ({old.topic_titles[topic]})" for topic in group]
+        return f"Topic {listed[0]}" if len(group) == 1 else f"Topics {', '.join(listed[:-1])} and {listed[-1]}"
+
+    for topic, group in enumerate(origin):
+        title, become = new.topic_titles[topic], "becomes" if len(group) == 1 else "become"
+        if group != [topic]:
+            changes.append(f"{shown(group)} {become} topic {topic} ({title}).")
+        elif title != old.topic_titles[topic]:
+            changes.append(f"{shown(group)} gets the name {title}.")
+    if edit.delete:
+        changes.append(f"{shown(edit.delete)} {'is' if len(edit.delete) == 1 else 'are'} deleted.")
+    removed, hidden = (
+        sorted(set(getattr(after.info, kind)) - set(getattr(before.info, kind)))
+        for kind in ("banned_words", "hidden_words")
+    )
+    if removed:
+        changes.append(f"Words that are removed from the counts: {', '.join(removed)}.")
+    if hidden:
+        changes.append(f"Words that are hidden: {', '.join(hidden)}.")
+    if edit.refit:
+        changes.append("All topics are fitted again.")
+    if edit.changes_model and before.levels[1:]:
+        changes.append("The finer levels are made again.")
+    elif edit.ban:
+        pairs = ((before.level(n).topic_titles, after.level(n).topic_titles) for n in before.levels[1:])
+        renamed = sum(one != other for titles in pairs for one, other in zip(*titles, strict=True))
+        changes += [f"{pluralize(renamed, 'topic')} of finer levels get other names."] if renamed else []
+    return changes or ["Nothing changes."]
+
+
+def _model_files(run: Run, folder: str = "") -> set[str]:
+    """Return the names, in a folder of a run, of the files and folders of its models."""
+    names = {name.removeprefix(folder).partition("/")[0] for name in run.store.files.entries if name.startswith(folder)}
+    return {name for name in names if name in (MODEL_FILE, LEVELS_FOLDER) or name.endswith(".npy")}
+
+
+def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> tuple[RunInfo, bool]:
+    """Write the edited topics of the reading level; return the facts about them, and whether Ctrl-C stopped a refit.
+
+    Files that the edit changes, and that cannot be made again from others, are kept in BEFORE_FOLDER.
+    """
     refit = edits.refit
     origin = edits.origin(run.levels[0])
     hidden = _hidden_words(run, edits.ban)
     removed = columns_of(hidden, run.vocabulary) if refit else []
     changes_topics = bool(edits.merge or edits.delete or removed)
+    names = _names_after(run, edits, origin, hidden)
     if changes_topics:
         run.model.check_edits_topics()
     if refit:
@@ -271,8 +341,9 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
     draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
     draft.run.store.vectorizer = run.vectorizer
     interrupted = False
-    names = _names_after(run, edits, origin, hidden)
-    if changes_topics or refit:
+    if edits.changes_model:
+        changed = (*_model_files(run), *([SHARDS_FOLDER] if removed else []))
+        draft.link(run, *changed, target=f"{BEFORE_FOLDER}/")
         shards = _shards_without(run, draft, removed)
         model = run.model.with_edited_topics(origin, removed, shards) if changes_topics else run.model
         if refit:
@@ -282,8 +353,7 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
         draft.save_model(model)
         info = changed_info(run, shards, **names, **_new_levels(run, draft, shards))
     else:
-        beside = (name for name in run.store.files.entries if name.endswith(".npy"))
-        draft.link(run, SHARDS_FOLDER, LEVELS_FOLDER, MODEL_FILE, *beside)
+        draft.link(run, SHARDS_FOLDER, *_model_files(run))
         draft.run.store.model = run.model
         info = replace(run.info, **names, levels=_levels_after(run, hidden))
     info = replace(
@@ -291,10 +361,8 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> bool:
         junk=None if refit else _kept_marks(run, origin),
         banned_words=tuple(sorted({*run.info.banned_words, *(hidden if refit else ())})),
         hidden_words=() if refit else tuple(hidden),
-        edits=(*run.info.edits, edits),
     )
-    draft.finish(info, page=page_of(run))
-    return interrupted
+    return info, interrupted
 
 
 def _kept_marks(run: Run, origin: list[list[int]]) -> dict[int, Mark]:
@@ -303,9 +371,9 @@ def _kept_marks(run: Run, origin: list[list[int]]) -> dict[int, Mark]:
     return {topic: mark for topic, mark in marks if mark is not None}
 
 
-def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> None:
-    """Write a run again with new names for topics of a finer level."""
-    if edit.refit or edit.merge or edit.delete or edit.ban:
+def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> RunInfo:
+    """Return the facts about a run with new names for topics of a finer level."""
+    if edit.changes_model or edit.ban:
         raise InputError(
             f"{named('level')}: topics of a finer level can only be renamed; edit the topics of the reading level, and "
             "the finer levels are made again below them."
@@ -313,11 +381,9 @@ def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> None:
     levels = dict(run.info.levels or {})
     names = edit.names(edit.origin(n_topics), levels[n_topics].topic_names)
     levels[n_topics] = replace(levels[n_topics], topic_names=names)
-    files = run.store.files
-    draft.link(run, *({name.partition("/")[0] for name in files.entries} - set(output_only_files(files))))
+    draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER, *_DOCUMENTS, *_model_files(run))
     draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
-    info = replace(run.info, levels=levels, edits=(*run.info.edits, edit))
-    draft.finish(info, page=page_of(run))
+    return replace(run.info, levels=levels)
 
 
 def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
@@ -455,7 +521,7 @@ class _StoredNames:
     """Given names of a level of a run, which are stored in its run.json one by one; the caller holds `run_lock`."""
 
     def __init__(self, named: TopicView) -> None:
-        self._named, self._before = named, named.store.info.edits
+        self._named, self._before = named, replace(named.store.info, before=None)
         self._entry = Edit(level=named.finer, when=timestamp())
 
     def store(self, names: Mapping[int, str]) -> None:
@@ -467,5 +533,6 @@ class _StoredNames:
         if named.finer is not None:
             levels = info.levels or {}
             changes = {"levels": {**levels, named.finer: replace(levels[named.finer], topic_names=given)}}
-        store.info = replace(info, edits=(*self._before, self._entry), **changes)
+        edits = (*self._before.edits, self._entry)
+        store.info = replace(info, edits=edits, before=self._before, **changes)
         store.write()

@@ -104,6 +104,11 @@ class Edit:
     """Number of topics of a finer level; None is the reading level."""
     when: str = ""
 
+    @property
+    def changes_model(self) -> bool:
+        """Whether the model changes, and not only names and hidden words."""
+        return bool(self.merge or self.delete or self.refit)
+
     @classmethod
     def of(
         cls,
@@ -140,10 +145,24 @@ class Edit:
         return origin
 
     def names(self, origin: list[list[int]], names: Mapping[int, str]) -> dict[int, str]:
-        """Return the names of the new topics; a merged topic gets the first name among its topics."""
-        renamed = {**names, **self.rename}
-        given = ([renamed[topic] for topic in group if renamed.get(topic)] for group in origin)
-        return {topic: group_names[0] for topic, group_names in enumerate(given) if group_names}
+        """Return the names of the new topics. Raise InputError if topics with different names are merged without one.
+
+        names : given names of the old topics. A topic without a given name differs from a topic with one.
+        """
+        named_topics = {topic: self._name(group, names) for topic, group in enumerate(origin)}
+        return {topic: name for topic, name in named_topics.items() if name}
+
+    def _name(self, group: list[int], names: Mapping[int, str]) -> str:
+        """Return the name of a new topic that is made of the topics `group`; "" if it has no given name."""
+        if any(topic in self.rename for topic in group):
+            return next((name for name in map(self.rename.get, group) if name), "")
+        if len({names.get(topic) for topic in group}) > 1:
+            listed = ", ".join(f"{topic} {names[topic]!r}" if topic in names else f"{topic} none" for topic in group)
+            raise InputError(
+                f"{named('merge')}: the topics have different names ({listed}): name topic {group[0]} with "
+                f"{named('rename')} in the same edit."
+            )
+        return names.get(group[0], "")
 
 
 @dataclass(frozen=True)
@@ -238,6 +257,8 @@ class RunInfo:
     hidden_words: tuple[str, ...] = ()
     """Words that an edit has hidden from all lists and names; the model still contains them."""
     edits: tuple[Edit, ...] = ()
+    before: RunInfo | None = None
+    """Facts about the run before the last edit, to undo it; None if there is nothing to undo."""
     updates: tuple[Update, ...] = ()
     title: str | None = None
     page_text: Literal["excerpt", "full", "none"] = "excerpt"
@@ -261,6 +282,8 @@ class RunInfo:
             if max(level.topic_names, default=-1) >= n_topics:
                 raise ValueError(f"{where}topic_names must be of topics that exist")
             above = n_topics
+        if self.before is not None and (self.before.before or self.before.edits != self.edits[:-1] or not self.edits):
+            raise ValueError("before must be the run before the last of its edits")
         if max(self.junk or (), default=-1) >= self.model.n_topics:
             raise ValueError("junk must be of topics that exist")
 

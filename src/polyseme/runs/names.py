@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError
+from polyseme.io.files import shortened
 from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import shown_words
 from polyseme.text.languages import OTHER, PHRASE_SEPARATOR, get_language
@@ -57,6 +58,9 @@ MAX_NAME = 80
 _MARKUP = re.compile(r"<\s*[a-zA-Z/!?]|```")
 _QUOTES = ('""', "''", "“”", "‘’", "«»", "**")
 _ANSWER = re.compile(r"\W*(?:topic\s+)?(\d{1,9})(?:\W*[:=]\s*|[.)]\s+|\s*\|\s*)(.*)", re.IGNORECASE)
+_OBJECT = re.compile(r"^\s*\{.*\}", re.MULTILINE | re.DOTALL)
+_LINES_SHOWN = 5
+"""Number of lines without a name that are shown."""
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 
 
@@ -330,6 +334,38 @@ def naming_prompt(run: TopicView, n_words: int = 10, n_documents: int = 3) -> st
     return "\n".join(lines) + "\n"
 
 
+class NamesRead(NamedTuple):
+    """Names of topics in a text, and the lines that have them."""
+
+    names: dict[int, str]
+    """Names by topic."""
+    used: list[int]
+    """Numbers of the lines with names; [] for a JSON object."""
+    unused: list[tuple[int, str]]
+    """Numbers and content of the other lines that have words."""
+
+    def notes(self, source: str) -> list[str]:
+        """Return sentences that say which lines of a source have names, and which have not."""
+        topics = f"names of {len(self.names)} topics" if len(self.names) > 1 else "the name of 1 topic"
+        notes = [f"{source}: {topics} in {f'lines {_ranges(self.used)}' if self.used else 'a JSON object'}."]
+        for number, line in self.unused[:_LINES_SHOWN]:
+            notes.append(f"  not used: line {number}, {shortened(line)}")
+        if len(self.unused) > _LINES_SHOWN:
+            notes.append(f"  and {len(self.unused) - _LINES_SHOWN} more lines that were not used")
+        return notes
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return increasing numbers in short form, such as "2-4, 7"."""
+    ends: list[list[int]] = []
+    for number in numbers:
+        if ends and number == ends[-1][1] + 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+
+
 def parse_names(text: str) -> dict[int, str]:
     """Return the names in the answer of a language model to `Run.naming_prompt`.
 
@@ -349,20 +385,29 @@ def parse_names(text: str) -> dict[int, str]:
     InputError
         If there are no names, if a topic has two, or if a name cannot be shown.
     """
-    plain = _FENCE.sub("", text).strip()
+    return read_names(text).names
+
+
+def read_names(text: str) -> NamesRead:
+    """Read the names that `parse_names` returns, and report which lines have them."""
+    plain = _FENCE.sub("", text)
     pairs: list[tuple[Any, Any]] = []
-    if plain.startswith("{"):
+    used: list[int] = []
+    written = _OBJECT.search(plain)
+    if written is not None:
         try:
-            pairs = list(json.loads(plain).items())
+            pairs = list(json.loads(written[0]).items())
         except (ValueError, RecursionError):
             raise InputError('The names are not a JSON object: write lines such as "0: Space flight".') from None
-    else:
-        matches = (_ANSWER.fullmatch(line.strip()) for line in plain.splitlines())
-        pairs = [
-            (match[1], match[2].partition("|")[0] if match[0].startswith("|") else match[2])
-            for match in matches
-            if match
-        ]
+        # as many lines as before, so that the numbers of the others are those of the text
+        plain = plain[: written.start()] + "\n" * written[0].count("\n") + plain[written.end() :]
+    lines = list(enumerate(plain.splitlines(), 1))
+    if written is None:
+        for number, line in lines:
+            if match := _ANSWER.fullmatch(line.strip()):
+                name = match[2].partition("|")[0] if match[0].startswith("|") else match[2]
+                pairs.append((match[1], name.strip(" *")))
+                used.append(number)
     names: dict[int, str] = {}
     for topic, name in pairs:
         if not (str(topic).isdecimal() and len(str(topic)) < 10):
@@ -375,4 +420,5 @@ def parse_names(text: str) -> dict[int, str]:
             raise InputError(f"Topic {topic} has two names: keep one of them.")
     if not names:
         raise InputError('There are no names: write lines such as "0: Space flight".')
-    return names
+    unused = [(number, line.strip()) for number, line in lines if number not in used and re.search(r"\w", line)]
+    return NamesRead(names, used, unused)

@@ -367,9 +367,10 @@ class Run:
         ban: Sequence[str] = (),
         refit: bool = False,
         level: int | None = None,
+        dry_run: bool = False,
         verbose: int = 0,
     ) -> Run:
-        """Name, merge or delete topics, or hide words.
+        """Name, merge or delete topics, or hide words. `undo` restores the run.
 
         Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of later
         topics. Topics of a finer level can only be renamed. run.json lists all edits.
@@ -379,7 +380,8 @@ class Run:
         rename : mapping of int to str or None, default=None
             Names by topic; an empty name removes the name.
         merge : sequence of sequences of int, default=()
-            Groups of topics to merge into one.
+            Groups of topics to merge into one. If some of them have given names, and not all the same one, `rename`
+            must name one of them, and the merged topic gets this name.
         delete : sequence of int, default=()
             Topics to delete.
         ban : sequence of str, default=()
@@ -390,6 +392,8 @@ class Run:
             this edit or before. A name moves to the new topic with the most similar words.
         level : int or None, default=None
             Number of topics of the finer level whose topics are renamed. None: the reading level.
+        dry_run : bool, default=False
+            Whether to leave the run as it is, and return the edited run in a temporary folder.
         verbose : int, default=0
             Whether to show progress.
 
@@ -401,7 +405,29 @@ class Run:
         from polyseme.runs.changes import edit_run
 
         edit = Edit.of(rename, merge, delete, ban, refit=refit, level=level)
-        return edit_run(self.path, edit, report=reporter(verbose), caller=self).run
+        return edit_run(self.path, edit, dry_run=dry_run, report=reporter(verbose), caller=self).run
+
+    def undo(self, *, verbose: int = 0) -> Run:
+        """Restore the run as it was before the last edit, or before the last call of `name_topics`.
+
+        Parameters
+        ----------
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        Run
+            The run before the edit, in the same folder.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to undo: only the last edit can be undone, and only until the next update.
+        """
+        from polyseme.runs.changes import undo_run
+
+        return undo_run(self.path, report=reporter(verbose), caller=self)
 
     def name_topics(self, namer: Namer, *, overwrite: bool = False, level: int | None = None, verbose: int = 0) -> Run:
         """Name topics with a function, a dict or a list, for example a function that calls a language model.

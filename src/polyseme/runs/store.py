@@ -56,6 +56,8 @@ SHARDS_FOLDER, TOPICS_FILE, VECTORIZER_FILE = "shards", "topics.csv", "vectorize
 MODEL_FILE = "model.safetensors"
 LEVELS_FOLDER = "levels"
 """Folder with the models of finer levels, each in a subfolder named after its number of topics."""
+BEFORE_FOLDER = "before"
+"""Folder with the files of the run before the last edit that the edit has changed and that cannot be made again."""
 FORMAT_VERSION = 3
 """Version of runs and of unfinished runs. Earlier versions were never released."""
 STAGES_FILE = "stages.json"

@@ -40,6 +40,7 @@ from polyseme.runs.junk import junk_topics
 from polyseme.runs.names import automatic_names, level_names, parent_titles
 from polyseme.runs.run import Run, open_run
 from polyseme.runs.store import (
+    BEFORE_FOLDER,
     CHECKPOINT_FOLDER,
     LEVELS_FOLDER,
     MODEL_FILE,
@@ -133,28 +134,32 @@ class RunDraft:
         ):
             yield recorder
 
-    def link(self, run: Run, *folders: str) -> None:
+    def link(self, run: Run, *folders: str, source: str = "", target: str = "") -> None:
         """Check files of another run and link them into the draft; copy them where links are not possible.
 
         No file of a run is ever changed in place, so two runs can share it. Without the check, a damaged file would
         become part of the new run, and the old one would be gone.
+
+        source, target : folder of the other run and of the draft that contain `folders`, with a slash at the end.
         """
         files = run.store.files
         optional = set(output_only_files(files))
         for name, entry in files.entries.items():
+            inner = name.removeprefix(source)
+            if not name.startswith(source) or inner.partition("/")[0] not in folders:
+                continue
             if name in optional and not is_regular(run.path / name):
                 continue
-            if name.partition("/")[0] in folders:
-                place = self.folder / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                link_file(run.path / name if name in optional else files.path(name), place)
-                if name != _SHARDS_MANIFEST:  # it changes if shards are added
-                    self.files.entries[name] = entry
-        if SHARDS_FOLDER in folders:
+            place = self.folder / target / inner
+            place.parent.mkdir(parents=True, exist_ok=True)
+            link_file(run.path / name if name in optional else files.path(name), place)
+            if target + inner != _SHARDS_MANIFEST:  # it changes if shards are added
+                self.files.entries[target + inner] = entry
+        if SHARDS_FOLDER in folders and not source:  # run.json lists only the manifest of these shards
             shards = run.store.shards
             for shard in shards.manifest.files:
                 read_checked(shards.folder, shard)
-                link_file(shards.folder / shard.name, self.folder / SHARDS_FOLDER / shard.name)
+                link_file(shards.folder / shard.name, self.folder / target / SHARDS_FOLDER / shard.name)
 
     def labels(self) -> list[str | None]:
         """Return the label of each document that was read; None if it has none."""
@@ -387,6 +392,17 @@ def rewrite_run(path: Path, report: Reporter, *, caller: Run | None = None) -> I
         draft.run.store.move(target, None if caller is None else caller.store.owner)
 
 
+@contextmanager
+def preview_run(path: Path, report: Reporter) -> Iterator[tuple[Run, RunDraft]]:
+    """Yield a run and the draft of a changed run in a temporary folder; the run itself does not change."""
+    run, owner = open_run(path), TemporaryFolder()
+    work = owner.path / "run"
+    work.mkdir()
+    draft = RunDraft(work, run.info, {}, report)
+    yield run, draft
+    draft.run.store.owner = owner
+
+
 def refresh_run(
     path: Path,
     report: Reporter,
@@ -403,6 +419,8 @@ def refresh_run(
     with rewrite_run(path, report, caller=caller) as (run, draft):
         files = run.store.files
         rewritten = {name for name in output_only_files(files) if page is not None or name != PAGE_FILE}
+        if not any(edit.changes_model for edit in run.info.edits[-1:]):
+            rewritten.add(BEFORE_FOLDER)  # of an earlier edit
         draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
         draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
         info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info

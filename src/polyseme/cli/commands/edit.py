@@ -8,12 +8,14 @@ from polyseme.cli.console import Console, exit_if_interrupted, print_topics, scr
 from polyseme.cli.options import QUIET, RunFolder, takes
 from polyseme.errors import InputError
 from polyseme.options import EDITING, LEVEL, Option
+from polyseme.progress import Reporter
 
 
 @takes(
     EDITING[0],
     Option("names", 'Name topics with the lines of a file: "3: Space flight".', metavar="FILE"),
     *EDITING[1:],
+    Option("undo", "Restore the run as it was before the last edit.", None, bool, False),
     LEVEL,
     QUIET,
 )
@@ -25,6 +27,8 @@ def edit(
     delete: list[int] | None,
     ban: list[str] | None,
     refit: bool,
+    dry_run: bool,
+    undo: bool,
     level: int | None,
     quiet: bool,
 ) -> None:
@@ -33,7 +37,8 @@ def edit(
     --rename, --merge, --delete and --ban can be repeated. Topics are given by their numbers before the edit; merging
     and deleting topics changes the numbers of later topics. Banned words stay in the model unless --refit fits it again
     without them. With --level, --rename and --names name topics of a finer level. The edited run replaces the run;
-    run.json lists all edits.
+    run.json lists all edits. --undo restores the run before the last edit, until the next update. --dry-run makes the
+    edit in a temporary folder, which takes as long, and prints what it changes.
 
     Examples:
 
@@ -44,28 +49,46 @@ def edit(
       polyseme topics letters-run --prompt > prompt.txt
 
       polyseme edit letters-run --names answer.txt
+
+      polyseme edit letters-run --undo
     """
-    from polyseme.runs.changes import edit_run
+    from polyseme.runs import open_run
+    from polyseme.runs.changes import edit_changes, edit_run, undo_run
     from polyseme.runs.info import Edit
 
+    report, screen = screen_reporter(quiet=quiet), Console()
+    if undo:
+        if rename or names or merge or delete or ban or refit or dry_run:
+            raise InputError("--undo restores the run before the last edit: give it without other changes.")
+        restored = undo_run(Path(run), report=report)
+        if not quiet:
+            print_topics(topic_rows(restored.level(level or restored.levels[0])), screen, Path(run))
+        return
     edit = Edit.of(
-        {**({} if names is None else _read_names(names)), **dict(_parse_name(text) for text in rename or ())},
+        {
+            **({} if names is None else _read_names(names, report)),
+            **dict(_parse_name(text) for text in rename or ()),
+        },
         [_parse_topics(text) for text in merge or ()],
         delete or (),
         [word for text in ban or () for word in text.replace(",", " ").split()],
         refit=refit,
         level=level,
     )
-    report = screen_reporter(quiet=quiet)
-    done = edit_run(Path(run), edit, report=report)
+    done = edit_run(Path(run), edit, dry_run=dry_run, report=report)
+    if dry_run:
+        for change in edit_changes(open_run(run), done.run):
+            screen.print(change, soft_wrap=True)
     if not quiet:
-        print_topics(topic_rows(done.run.level(level or done.run.levels[0])), Console(), Path(run))
+        print_topics(topic_rows(done.run.level(level or done.run.levels[0])), screen, Path(run))
+    if dry_run:
+        screen.print(f"{run} has not changed: leave --dry-run out to make the edit.", soft_wrap=True)
     exit_if_interrupted(done.interrupted)
 
 
-def _read_names(file: str) -> dict[int, str]:
-    """Return the names in a file, or in standard input."""
-    from polyseme.runs.names import parse_names
+def _read_names(file: str, report: Reporter) -> dict[int, str]:
+    """Return the names in a file, or in standard input, and report which of its lines have names."""
+    from polyseme.runs.names import read_names
     from polyseme.text.readers.inputs import standard_input
 
     try:
@@ -73,7 +96,10 @@ def _read_names(file: str) -> dict[int, str]:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise InputError(f"--names: {file} cannot be read: {reason}.") from None
-    return parse_names(text)
+    answer = read_names(text)
+    for note in answer.notes("standard input" if file == "-" else file):
+        report.note(note)
+    return answer.names
 
 
 def _parse_name(text: str) -> tuple[int, str]:
