@@ -75,6 +75,7 @@ BENCHMARKS = {
     "text": Benchmark("Counting words", "--rounds 1", "--rounds 3 --more"),
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "junk": Benchmark("Topics that do not describe a subject", "--corpora italian", ""),
+    "seeds": Benchmark("Topics with seed words", "--corpora med --topics 10", ""),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
     "fit_memory": Benchmark(
         "Memory of a fit", "--documents 20000 --topics 20 --max-iter 2 --rows 20000 --words 5000 --vocabulary 50000", ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.errors import InputError as InputError
 from polyseme.errors import MissingExtraError as MissingExtraError
 from polyseme.errors import ModelFileError as ModelFileError
+from polyseme.errors import SeedWarning as SeedWarning
 from polyseme.errors import ShardError as ShardError
 from polyseme.errors import UnsupportedError as UnsupportedError
 
@@ -31,7 +32,9 @@ _MODULES = {
     "open_run": "runs.run",
 }
 """Public names that are imported when they are first used, besides the estimators, and their modules."""
-_OTHER_NAMES = (*_MODULES, "InputError", "MissingExtraError", "ModelFileError", "ShardError", "UnsupportedError")
+_OTHER_NAMES = (
+    *_MODULES, "InputError", "MissingExtraError", "ModelFileError", "SeedWarning", "ShardError", "UnsupportedError",
+)  # fmt: skip
 """Public names besides the estimators."""
 
 

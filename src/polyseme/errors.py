@@ -9,6 +9,10 @@ class UnsupportedError(InputError):
     """Valid parameters that the chosen solver or model does not support together."""
 
 
+class SeedWarning(UserWarning):
+    """Seed words that the documents do not support, or a topic that has drifted from its seed words."""
+
+
 class ModelFileError(Exception):
     """Model file that is damaged, or was written by another program or a newer version."""
 

@@ -196,7 +196,7 @@ def test_seed_words_are_found_by_the_rules_of_the_vectorizer():
         [words[vectorizer.transform(["match"]).indices[0]], words[vectorizer.transform(["team"]).indices[0]]],
         [words[vectorizer.transform(["doctor"]).indices[0]]],
     ]
-    assert found.unknown == ["goal", "the"]
+    assert found.unknown == {"Sport": ["goal"], "Health": ["the"]}
 
 
 def test_a_seed_of_several_words():

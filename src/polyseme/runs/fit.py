@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.data.disk import MANIFEST, DiskCorpus, read_manifest
 from polyseme.data.shard_writer import write_shards
-from polyseme.errors import InputError
+from polyseme.errors import InputError, SeedWarning
 from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
 from polyseme.options import COUNTING, FIT, FITTING, READING, SAMPLING, checked, named
@@ -33,6 +33,7 @@ from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topi
 from polyseme.runs.names import Namer, check_namer
 from polyseme.runs.reading import reader_notes, reading_progress
 from polyseme.runs.run import Run
+from polyseme.runs.seeds import drifted_topics
 from polyseme.runs.store import CHECKPOINT_FOLDER, SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection.levels import make_levels
@@ -115,7 +116,8 @@ def fit(
         Model to fit.
     seeds : mapping of str to sequence of str or None, default=None
         Words of predefined topics by name: ``{"Sport": ["match", "team"]}``. These topics come first, in this order,
-        under these names; the other topics are free.
+        under these names; the other topics are free. A topic that is not about its words does not get the name, and
+        there is a `SeedWarning`, as for words that the documents do not have.
     labels_from : str or None, default=None
         Column with labels to tie topics to (`polyseme.TopicClassifier`): each label gets a topic with its name, a
         document without a label may use all topics, and `Run.transform` predicts labels. `n_topics` larger than the
@@ -221,6 +223,8 @@ def fit(
         )
     if run.info.duplicates.n_distinct == 1:
         warnings.warn(run.info.duplicates.note, stacklevel=2)
+    for problem in run.info.seed_problems:
+        warnings.warn(problem, SeedWarning, stacklevel=2)
     if run.info.interrupted:
         warnings.warn("Stopped by Ctrl-C: the topics are those of the last completed iteration.", stacklevel=2)
     if namer is not None:
@@ -575,11 +579,9 @@ def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) 
     n_topics, seeds, seed = info.model.n_topics, settings.fitting["seeds"], settings.fitting["random_state"]
     known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
     if seeds:
-        columns, unknown = seed_columns(seeds, draft.run.vectorizer)
-        if unknown:
-            draft.report.note(f"Seed words that do not occur in the documents: {', '.join(unknown)}.")
+        found = seed_columns(seeds, draft.run.vectorizer)
         parts = draft.corpus.count_parts()
-        known |= {"seeds": columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
+        known |= {"seeds": found.columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
     elif chosen is not None and chosen.typical_fit is not None and "start" in MODELS[info.model.name].options:
         counts = _sampled_counts(draft.corpus, seed)
         known["start"] = reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
@@ -592,13 +594,22 @@ def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) 
     interrupted, seconds = fit_with_progress(model, corpus, draft.report, y)
     model.set_vocabulary(draft.run.vocabulary)
     draft.save_model(model)
+    names = {topic: name for topic, name in enumerate(seeds or model.own_topic_names) if name}
+    problems: tuple[str, ...] = ()
+    if seeds:
+        drifted = drifted_topics(model, found, draft.corpus, draft.run.vocabulary)
+        names = {topic: name for topic, name in names.items() if topic not in drifted}
+        problems = (*found.notes, *drifted.values())
+        for problem in problems:
+            draft.report.note(problem)
     return replace(
         info,
         solver=vars(model).get("solver_", ""),
         iterations=model.n_iter_,
         converged=model.converged_,
         interrupted=interrupted,
-        topic_names={topic: name for topic, name in enumerate(seeds or model.own_topic_names) if name},
+        topic_names=names,
+        seed_problems=problems,
         seconds={**info.seconds, "fitting": round(seconds, 3)},
     )
 

@@ -247,6 +247,8 @@ class RunInfo:
     """Names that users have given to topics."""
     automatic_names: tuple[str, ...] = ()
     """Names made of phrases and words of the documents; "" for a name that has to be made."""
+    seed_problems: tuple[str, ...] = ()
+    """Sentences about seed words that the documents do not have, and about topics that have drifted from them."""
     levels: dict[int, LevelInfo] | None = None
     """Finer levels by number of topics; None if the fit made no levels."""
     junk: dict[int, Mark] | None = None

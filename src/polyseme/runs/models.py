@@ -353,8 +353,18 @@ class SeedColumns(NamedTuple):
 
     columns: dict[str, list[int]]
     """Columns of the seed words of each named topic."""
-    unknown: list[str]
-    """Seed words that the vocabulary does not have."""
+    unknown: dict[str, list[str]]
+    """Seed words of named topics that the vocabulary does not have."""
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence about each topic with unknown words."""
+        rules = f"{named('min_df')}, {named('max_df')}, stop words"
+        return [
+            f"{named('seeds')}: the documents do not have these words of {name!r}, or they are not counted ({rules}): "
+            f"{', '.join(words)}."
+            for name, words in self.unknown.items()
+        ]
 
 
 def checked_seeds(seeds: Any) -> dict[str, list[str]] | None:
@@ -404,7 +414,7 @@ def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedCol
     Returns
     -------
     SeedColumns
-        Columns of the words of each topic, and the words that are unknown.
+        Columns of the words of each topic, and its words that are unknown.
 
     Raises
     ------
@@ -417,11 +427,11 @@ def seed_columns(seeds: Mapping[str, Sequence[str]], vectorizer: Any) -> SeedCol
     counts = vectorizer.transform([word for _, word in words])
     columns: dict[str, list[int]] = {name: [] for name in seeds}
     owners: dict[int, tuple[str, str]] = {}
-    unknown = []
+    unknown: dict[str, list[str]] = {}
     for row, (name, word) in enumerate(words):
         word_columns = counts[[row]].indices.tolist()
         if not word_columns:
-            unknown.append(word)
+            unknown.setdefault(name, []).append(word)
         for column in word_columns:
             other, earlier = owners.setdefault(column, (name, word))
             if other != name:
