@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import polyseme
 from polyseme import InputError
 from polyseme.runs.changes import edit_changes
 from polyseme.runs.info import Edit
+from polyseme.runs.names import level_names
 
 WORDS = {
     "hard drive": ["disk", "controller", "monitor", "keyboard", "printer", "cable", "screen", "cartridge"],
@@ -74,6 +76,13 @@ def test_a_banned_word_is_in_no_name_phrase_and_level(options: dict[str, object]
     for state, banned in states(run, ["Francisco", "drive"]):
         assert "francisco" not in shown(banned), state
         assert "drive" not in shown(banned), state
+
+
+def test_a_topic_that_is_not_split_gets_the_new_name_of_its_parent(run: polyseme.Run) -> None:
+    levels = dict(run.info.levels or {})
+    levels[4] = replace(levels[4], parents=(0, 1, 1, 1), automatic_names=("", "a", "b", "c"))
+    run.store.info = replace(run.info, levels=levels)
+    assert level_names(run.level(4)) == (run.topic_titles[0], "a", "b", "c")
 
 
 # undo

@@ -185,7 +185,7 @@ def test_edits_of_topics_make_the_levels_again_and_names_keep_them(run):
     assert named.levels == [2, 4]
     np.testing.assert_array_equal(named.level(4).fitted.topic_word, run.level(4).fitted.topic_word)
     assert "'=First" in (named.path / "topics_4.csv").read_text(encoding="utf-8")
-    merged = named.edit(merge=[[0, 1]])
+    merged = named.edit(merge=[[0, 1]], rename={0: "=First"})
     assert merged.levels[0] == 1
     assert all(merged.level(n).parents.topics.max() < merged.levels[place] for place, n in enumerate(merged.levels[1:]))
     assert sorted(map(int, (path.name for path in (merged.path / "levels").iterdir()))) == merged.levels[1:]

@@ -333,11 +333,11 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> tuple[RunInfo, bool]
     hidden = _hidden_words(run, edits.ban)
     removed = columns_of(hidden, run.vocabulary) if refit else []
     changes_topics = bool(edits.merge or edits.delete or removed)
-    names = _names_after(run, edits, origin, hidden)
     if changes_topics:
         run.model.check_edits_topics()
     if refit:
         run.model.check_refits()
+    names = _names_after(run, edits, origin, hidden)
     draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
     draft.run.store.vectorizer = run.vectorizer
     interrupted = False

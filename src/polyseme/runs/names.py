@@ -107,8 +107,11 @@ def level_names(run: TopicView) -> tuple[str, ...]:
     """
     assert run.parents is not None
     parents, parts, titles = run.parents.topics.tolist(), np.bincount(run.parents.topics), parent_titles(run)
-    known = run.level_info.automatic_names or [
-        title if parts[parent] == 1 else "" for parent, title in zip(parents, titles, strict=True)
+    known = [
+        name or (title if parts[parent] == 1 else "")
+        for name, parent, title in zip(
+            run.level_info.automatic_names or [""] * len(parents), parents, titles, strict=True
+        )
     ]
     return automatic_names(run, known, parents=titles)
 
