@@ -208,14 +208,16 @@ def test_changes_are_described(run: polyseme.Run) -> None:
         f"Topics 0 ({first}) and 1 ({second}) become topic 0 (All).",
         "The finer levels are made again.",
     ]
-    deleted = run.edit(delete=[0], ban=["leaf"], dry_run=True)
+    deleted = run.edit(delete=[0], rename={1: "B"}, ban=["leaf"], dry_run=True)
     assert edit_changes(run, deleted) == [
-        f"Topic 1 ({second}) becomes topic 0 ({deleted.topic_titles[0]}).",
+        f"Topic 1 ({second}) becomes topic 0 (B).",
         f"Topic 0 ({first}) is deleted.",
         "Words that are hidden: leaf.",
         "The finer levels are made again.",
     ]
     assert edit_changes(run, run.edit(rename={1: "B"}, dry_run=True)) == [f"Topic 1 ({second}) gets the name B."]
+    moved = run.edit(delete=[0], dry_run=True)
+    assert edit_changes(run, moved)[0] == f"Topic 1 ({second}) becomes topic 0."
     assert edit_changes(run, run.edit(rename={1: ""}, dry_run=True)) == ["Nothing changes."]
 
 

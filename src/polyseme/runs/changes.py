@@ -269,8 +269,7 @@ def undo_run(path: Path, *, report: Reporter, caller: Run | None = None) -> Run:
         before, files = run.info.before, run.store.files
         if before is None:
             raise InputError("Nothing to undo: only the last edit can be undone, and only until the next update.")
-        kept = f"{BEFORE_FOLDER}/"
-        source = kept if run.info.edits[-1].changes_model else ""
+        source = f"{BEFORE_FOLDER}/" if run.info.edits[-1].changes_model else ""
         shards = source if f"{source}{SHARDS_FOLDER}/{MANIFEST}" in files.entries else ""
         draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
         draft.link(run, *_model_files(run, source), source=source)
@@ -291,10 +290,12 @@ def edit_changes(before: Run, after: Run) -> list[str]:
         return f"Topic {listed[0]}" if len(group) == 1 else f"Topics {', '.join(listed[:-1])} and {listed[-1]}"
 
     for topic, group in enumerate(origin):
-        title, become = new.topic_titles[topic], "becomes" if len(group) == 1 else "become"
-        if group != [topic]:
-            changes.append(f"{shown(group)} {become} topic {topic} ({title}).")
-        elif title != old.topic_titles[topic]:
+        title, keeps_name = new.topic_titles[topic], old.topic_titles[group[0]] == new.topic_titles[topic]
+        if len(group) > 1:
+            changes.append(f"{shown(group)} become topic {topic} ({title}).")
+        elif group != [topic]:
+            changes.append(f"{shown(group)} becomes topic {topic}{'' if keeps_name else f' ({title})'}.")
+        elif not keeps_name:
             changes.append(f"{shown(group)} gets the name {title}.")
     if edit.delete:
         changes.append(f"{shown(edit.delete)} {'is' if len(edit.delete) == 1 else 'are'} deleted.")
