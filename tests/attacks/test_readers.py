@@ -24,7 +24,7 @@ from polyseme.text.readers import reader as reader_module
 from polyseme.text.readers.inputs import BAD_DATE
 
 polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
-pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
+pytest.importorskip("pypdfium2", reason="the extra 'files' is not installed")
 
 needs_resource = pytest.mark.skipif(isolation.resource is None, reason="the system has no limits on a process")
 
@@ -404,7 +404,7 @@ def run_in(folder, code, **options):
 
 
 def test_modules_beside_the_documents_are_not_run(tmp_path):
-    for name in ("json", "signal", "polars", "pypdf", "polyseme"):
+    for name in ("json", "signal", "polars", "pypdfium2", "polyseme"):
         (tmp_path / f"{name}.py").write_text("open('harmed', 'w')", encoding="utf-8")
     (tmp_path / "a.pdf").write_bytes(pdf("words"))
     with run_in(tmp_path, "from polyseme.text import read; print(*read('a.pdf'))", stdout=subprocess.PIPE) as program:

@@ -114,7 +114,7 @@ def main() -> None:
     """Run libFuzzer on the readers."""
     import atheris
 
-    with atheris.instrument_imports(include=["polyseme.text.readers", "pypdf"], enable_loader_override=False):
+    with atheris.instrument_imports(include=["polyseme.text.readers"], enable_loader_override=False):
         from fuzz import readers
         from polyseme.text.readers import reader
     reader.ISOLATED = frozenset()  # coverage is measured in this process only

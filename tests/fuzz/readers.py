@@ -13,7 +13,7 @@ from typing import Any
 import backports.zstd
 import chardet
 import lxml.html
-import pypdf
+import pypdfium2
 
 from document_files import PAGES, WORD, dump, ods, pdf, xlsx
 from fuzz.driver import Case, WrongResult
@@ -22,7 +22,7 @@ from polyseme.errors import InputError
 from polyseme.text import Document, Limits, read
 from polyseme.text.readers import FORMATS
 
-IMPORTED_BEFORE_THE_FORK = (backports.zstd, chardet, lxml.html, pypdf)
+IMPORTED_BEFORE_THE_FORK = (backports.zstd, chardet, lxml.html, pypdfium2)
 
 LIMITS = Limits(document=100_000, expanded=2_000_000, ratio=100)
 ENCODINGS = (

@@ -10,25 +10,49 @@ WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 def pdf(text, compress=True):
     """Return a PDF file of one page."""
-    drawing = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode("latin-1")
-    stream = zlib.compress(drawing) if compress else drawing
+    return pdf_pages([[(72, 720, text)]], compress=compress)
+
+
+SCAN = "q 612 0 0 792 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID x EI Q"
+
+
+def pdf_pages(pages, title="A title", compress=True, trailer=""):
+    """Return a PDF file. A page is a list of lines, or a drawing such as SCAN; a line is its place and its text.
+
+    The text is a string, or an array of strings and gaps in thousandths of an em: "[(o) -300 (wn)]".
+    """
+    drawings = [page if isinstance(page, str) else "\n".join(_drawn(*line) for line in page) for page in pages]
+    first = 4
+    numbers = range(first, first + 2 * len(pages), 2)
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
-        b" /Resources << /Font << /F1 5 0 R >> >> >>",
-        b"<< /Length %d%s >>\nstream\n%s\nendstream" % (len(stream), b" /Filter /FlateDecode" * compress, stream),
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(b"%d 0 R" % n for n in numbers), len(pages)),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-        b"<< /Title (A title) >>",
     ]
+    for number, drawing in zip(numbers, drawings, strict=True):
+        content = drawing.encode("latin-1")
+        stream = zlib.compress(content) if compress else content
+        objects += [
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R >> >> >>" % (number + 1),
+            b"<< /Length %d%s >>\nstream\n%s\nendstream" % (len(stream), b" /Filter /FlateDecode" * compress, stream),
+        ]
+    objects.append(b"<< /Title (%s) >>" % title.encode("latin-1"))
     content, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
         places.append(len(content))
         content += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size = len(objects) + 1
     start = len(content)
-    content += b"xref\n0 7\n0000000000 65535 f \n%strailer\n<< /Size 7 /Root 1 0 R /Info 6 0 R >>\n" % table
+    content += b"xref\n0 %d\n0000000000 65535 f \n" % size
+    content += b"".join(b"%010d 00000 n \n" % place for place in places)
+    content += b"trailer\n<< /Size %d /Root 1 0 R /Info %d 0 R %s>>\n" % (size, size - 1, trailer.encode())
     return content + b"startxref\n%d\n%%%%EOF\n" % start
+
+
+def _drawn(x, y, text, size=12):
+    shown = f"{text} TJ" if text.startswith("[") else f"({text}) Tj"
+    return f"BT /F1 {size} Tf {x} {y} Td {shown} ET"
 
 
 def write_docx(path, body, parts=None):

@@ -1,4 +1,4 @@
-"""Readers of PDF, Word and HTML files."""
+"""Readers of Word and HTML files."""
 
 import re
 import sys
@@ -6,60 +6,11 @@ import zipfile
 
 import pytest
 
-from document_files import WORD, pdf, write_docx
-from polyseme.errors import InputError, MissingExtraError
-from polyseme.text import Limits, read
+from document_files import WORD, write_docx
+from polyseme.errors import MissingExtraError
+from polyseme.text import read
 from polyseme.text.readers import decoding
 from polyseme.text.readers import reader as reader_module
-
-
-def test_pdf(tmp_path):
-    pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
-    (tmp_path / "a.pdf").write_bytes(pdf("Words of a page"))
-    (tmp_path / "damaged.pdf").write_bytes(b"%PDF-1.4 nothing")
-    reader = read(tmp_path)
-    (document,) = reader
-    assert document.text == "Words of a page"
-    assert document.title == "A title"
-    assert document.id == "a.pdf"
-    assert reader.problems.counts == {"damaged file": 1}
-    assert "damaged.pdf: pypdf cannot read it" in str(reader.problems)
-
-
-def test_the_search_for_the_root_of_a_damaged_pdf_is_limited(tmp_path, monkeypatch):
-    """A tiny file that claims to have a million objects took ten seconds."""
-    pypdf = pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
-    monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
-    get_object, numbers = pypdf.PdfReader.get_object, []
-
-    def counted(self, number):
-        numbers.append(number)
-        return get_object(self, number)
-
-    monkeypatch.setattr(pypdf.PdfReader, "get_object", counted)
-    damaged = (
-        pdf("words").replace(b"/Size 7 /Root 1 0 R", b"/Size 1000000 /Root 9 0 R").replace(b"/Catalog", b"/Catalug")
-    )
-    (tmp_path / "damaged.pdf").write_bytes(damaged)
-    (tmp_path / "good.txt").write_text("good", encoding="utf-8")
-    reader = read(tmp_path)
-    assert [document.text for document in reader] == ["good"]
-    (problem,) = reader.problems
-    assert problem.kind == "damaged file"
-    assert problem.what.startswith("pypdf cannot read it")
-    assert len(numbers) < 2000
-
-
-def test_a_pdf_that_is_locked_or_too_long_is_refused(tmp_path):
-    pypdf = pytest.importorskip("pypdf", reason="the extra 'files' is not installed")
-    (tmp_path / "a.pdf").write_bytes(pdf("Words of a page"))
-    with pytest.raises(InputError, match="longer than 5 characters"):
-        list(read(tmp_path, limits=Limits(document=5)))
-    writer = pypdf.PdfWriter(tmp_path / "a.pdf")
-    writer.encrypt("secret", algorithm="RC4-128")
-    writer.write(tmp_path / "a.pdf")
-    with pytest.raises(InputError, match="locked by a password"):
-        list(read(tmp_path))
 
 
 def test_docx(tmp_path):
@@ -74,6 +25,29 @@ def test_docx(tmp_path):
     (document,) = read(tmp_path)
     assert document.text == "First paragraph\ncell\t& more\nshown\n\n\nA note"
     assert document.title == "First paragraph"
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "title"),
+    [
+        ("scan_0012.docx", "The annual report", "The annual report"),
+        ("scan_0012.docx", "Microsoft Word - draft.doc", "A heading"),
+        ("scan_0012.docx", None, "A heading"),
+        ("harvest.docx", "The annual report", "harvest"),
+    ],
+)
+def test_the_title_of_docx(tmp_path, name, stated, title):
+    body = (
+        "<w:p><w:r><w:t>To whom it may concern</w:t></w:r></w:p>"
+        '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>A </w:t></w:r><w:r><w:t>heading</w:t></w:r></w:p>'
+        '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Another one</w:t></w:r></w:p>'
+    )
+    core = '<p:coreProperties xmlns:p="p" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:creator>Ada</dc:creator>'
+    core += "<dc:title/>" if stated is None else f"<dc:title>{stated}</dc:title>"
+    write_docx(tmp_path / name, body, {"docProps/core.xml": core + "</p:coreProperties>"})
+    (document,) = read(tmp_path)
+    assert document.title == title
+    assert document.text == "To whom it may concern\nA heading\nAnother one"
 
 
 def test_damaged_and_hostile_docx_are_reported(tmp_path, monkeypatch):
@@ -127,7 +101,7 @@ def test_html_with_a_wrong_encoding(tmp_path):
     assert "a.html: bytes that are not utf-8 were replaced by U+FFFD" in str(reader.problems)
 
 
-@pytest.mark.parametrize(("package", "name"), [("pypdf", "a.pdf"), ("lxml", "a.html")])
+@pytest.mark.parametrize(("package", "name"), [("pypdfium2", "a.pdf"), ("lxml", "a.html")])
 def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch, package, name):
     monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
     monkeypatch.setitem(sys.modules, package, None)

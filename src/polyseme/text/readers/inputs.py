@@ -43,7 +43,8 @@ LABEL_SEPARATOR = "; "
 """Separator of the labels of a document in one string."""
 
 BAD_DATE = "unknown form of date"
-REMARKS = frozenset({"guessed encoding", "undecodable bytes", BAD_DATE})
+SCANNED_PAGES = "pages without text"
+REMARKS = frozenset({"guessed encoding", "undecodable bytes", BAD_DATE, SCANNED_PAGES})
 """Kinds of problems with files and rows that were read anyway."""
 
 _MAX_DESCRIPTION_LENGTH = 300

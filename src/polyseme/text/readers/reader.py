@@ -41,7 +41,8 @@ from polyseme.text.readers.inputs import (
 )
 from polyseme.text.readers.isolation import ISOLATED, read_isolated
 from polyseme.text.readers.mail import read_eml, read_mbox
-from polyseme.text.readers.office import read_docx, read_pdf
+from polyseme.text.readers.office import read_docx
+from polyseme.text.readers.pdf import read_pdf
 from polyseme.text.readers.tables import (
     SAMPLE_ROWS,
     TableColumns,

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.text.readers.decoding import check_encoding, decode_all, has_mark
-from polyseme.text.readers.inputs import Document, Input
+from polyseme.text.readers.inputs import Document, Input, printable
 
 _GENERIC_NAMES = frozenset({
     "article", "case", "comment", "doc", "document", "email", "entry", "file", "item", "letter", "line", "mail",
@@ -21,6 +21,10 @@ _GENERIC_NAMES = frozenset({
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBERED = re.compile(r"[^\W\d_]+[\W_]*(?!(?:1[89]|20)\d\d$)(?:\d{3,}|0\d+)")
 """A word and a running number, such as "business_007", but not "harvest-17" or "budget 2020"."""
+_FILE_NAME = re.compile(
+    r"(?i)^(?:microsoft (?:word|powerpoint|excel)\b|(?:powerpoint presentation|slide) ?\d*$)|"
+    r"\.(?:docx?|dotx?|odt|rtf|txt|pptx?|xlsx?|pdf|tex|dvi|ps|indd|qxd|pmd|pages|html?|md|wpd|fm)$"
+)
 _HEADER_LINE = re.compile(r"[A-Za-z][A-Za-z-]*:(?:\s|$)")
 _TITLE_LINE = re.compile(r"(?i)(?:subject|title):\s*(\S.*)")
 _HEADER_CHARACTERS = 4000
@@ -44,29 +48,39 @@ def read_file(source: Input) -> Iterator[Document]:
     yield file_document(source, text)
 
 
-def file_document(source: Input, text: str, title: str | None = None) -> Document:
-    """Return the document of a whole file."""
+def file_document(source: Input, text: str, *titles: str) -> Document:
+    """Return the document of a whole file. The titles are used where the name of the file says nothing."""
     label = source.file.label
     return Document(
         id=source.name,
         text=text,
-        title=title or title_of(source.name, text),
+        title=title_of(source.name, text, *titles),
         labels=() if label is None else (label,),
         source=source.name,
     )
 
 
-def title_of(name: str, text: str) -> str:
-    """Return the file name without its suffix, or the first line of the text if the name says nothing.
+def title_of(name: str, text: str, *titles: str) -> str:
+    """Return the file name without its suffix, the first title, or the first line: the first that says something.
 
-    Such names are numbers ("491"), generic words ("doc_12"), and a word with a number ("business_007").
+    Names that say nothing are numbers ("491"), generic words ("doc_12"), and a word with a number ("business_007").
+    Titles that say nothing are such names, and names of files ("Microsoft Word - draft.doc").
     """
     stem = PurePath(name).stem
-    if not _NUMBERED.fullmatch(stem) and any(
-        len(word) > 1 and word.lower() not in _GENERIC_NAMES for word in _LETTERS.findall(stem)
-    ):
+    if _says_something(stem):
         return stem
+    for title in titles:
+        title = " ".join(printable(title).split())
+        if _says_something(title) and not _FILE_NAME.search(title):
+            return _shortened(title)
     return _first_line(text[:_HEADER_CHARACTERS]) or stem
+
+
+def _says_something(name: str) -> bool:
+    """Return whether a name has a word that is not generic, and is not just a word with a running number."""
+    return not _NUMBERED.fullmatch(name) and any(
+        len(word) > 1 and word.lower() not in _GENERIC_NAMES for word in _LETTERS.findall(name)
+    )
 
 
 def _first_line(text: str) -> str:
@@ -82,9 +96,14 @@ def _first_line(text: str) -> str:
         if match := _TITLE_LINE.match(header):
             line = match[1]
             break
-    if len(line) <= _MAX_TITLE_LENGTH:
-        return line
-    return f"{line[: _MAX_TITLE_LENGTH - 1].rsplit(maxsplit=1)[0]}…"
+    return _shortened(line)
+
+
+def _shortened(title: str) -> str:
+    """Return a title, cut at a word to the maximum length."""
+    if len(title) <= _MAX_TITLE_LENGTH:
+        return title
+    return f"{title[: _MAX_TITLE_LENGTH - 1].rsplit(maxsplit=1)[0]}…"
 
 
 def read_lines(source: Input) -> Iterator[Document]:
