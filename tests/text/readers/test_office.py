@@ -1,4 +1,4 @@
-"""Readers of Word and HTML files."""
+"""Reader of Word files, and readers without their extra."""
 
 import re
 import sys
@@ -62,43 +62,10 @@ def test_damaged_and_hostile_docx_are_reported(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "other.docx", "w") as archive:
         archive.writestr("x", "y")
     reader = read(tmp_path)
-    assert [d.text for d in reader] == ["good"]
+    assert [document.text for document in reader] == ["good"]
     assert reader.problems.counts == {"damaged file": 4, "refused file": 1}
     assert re.search(r"bomb\.docx: \d+ bytes expand to \d+ and more, beyond `limits`", str(reader.problems))
     assert "laughs.docx: it is not a complete Word file (it declares a document type" in str(reader.problems)
-
-
-def test_html(tmp_path):
-    pytest.importorskip("lxml", reason="the extra 'files' is not installed")
-    page = (
-        "<!doctype html><html><head><title>A  title</title><style>p {}</style></head><body><h1>Head</h1>"
-        "<p>A p<b>ar</b>agraph&nbsp;&amp; more<p>Next<br>line<script>var x</script>"
-        "<table><tr><td>one</td><td>two</td></tr></table>täällä<!-- comment --></body></html>"
-    )
-    (tmp_path / "a.html").write_text(page, encoding="utf-8")
-    declared = page.replace("<style>", '<meta http-equiv="x" content="text/html; charset=windows-1252"><style>')
-    (tmp_path / "b.htm").write_bytes(declared.encode("cp1252"))
-    (tmp_path / "b2.htm").write_text(declared.replace("windows-1252", "utf-16"), encoding="utf-8")
-    (tmp_path / "b3.htm").write_text(declared, encoding="utf-8-sig")
-    (tmp_path / "c.html").write_text("<script>only</script>", encoding="utf-8")
-    reader = read(tmp_path)
-    first, *others = reader
-    assert {document.text for document in others} == {first.text}
-    assert first.text == "Head\nA paragraph & more\nNext\nline\none\ntwo\ntäällä"
-    assert first.title == "A title"
-    assert reader.dropped == {"empty file": 1}
-    assert not reader.problems
-
-
-def test_html_with_a_wrong_encoding(tmp_path):
-    """Bytes that are invalid in the declared encoding are counted; an unknown encoding is ignored."""
-    pytest.importorskip("lxml", reason="the extra 'files' is not installed")
-    (tmp_path / "a.html").write_bytes(b"<meta charset=utf-8><p>caf\xe9 words</p>")
-    (tmp_path / "b.html").write_bytes("<meta charset=martian><p>täällä on sanoja</p>".encode())
-    reader = read(tmp_path)
-    assert [document.text for document in reader] == ["caf\ufffd words", "täällä on sanoja"]
-    assert reader.problems.counts == {"undecodable bytes": 1}
-    assert "a.html: bytes that are not utf-8 were replaced by U+FFFD" in str(reader.problems)
 
 
 @pytest.mark.parametrize(("package", "name"), [("pypdfium2", "a.pdf"), ("lxml", "a.html")])

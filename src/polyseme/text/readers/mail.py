@@ -19,10 +19,11 @@ from typing import Any
 from polyseme.errors import MissingExtraError
 from polyseme.text.dates import iso_date
 from polyseme.text.readers.decoding import decode_all
+from polyseme.text.readers.html import read_html
 from polyseme.text.readers.inputs import BAD_DATE, Document, File, Input, printable
 from polyseme.text.readers.office import read_docx
 from polyseme.text.readers.pdf import read_pdf
-from polyseme.text.readers.text import read_file, read_html
+from polyseme.text.readers.text import read_file
 
 _MAX_DEPTH = 5
 """Depth of messages attached to messages."""

@@ -35,7 +35,7 @@ _MAX_TOKEN = 2**24
 """Largest size of a tag in bytes; attributes in old Word files can contain pictures."""
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _PROPERTIES, _TITLE = "docProps/core.xml", "http://purl.org/dc/elements/1.1/ title"
-_HEADINGS = ("Title", "Heading", "Titel", "berschrift", "Titre", "Ttulo", "Titolo")
+_HEADINGS = ("Tit", "Ttulo", "Heading", "berschrift")
 """How the ids of styles of headings start in English, German, French, Spanish and Italian versions of Word."""
 
 

@@ -23,6 +23,7 @@ from polyseme.errors import InputError
 from polyseme.options import SAMPLING, SEED, checked, named
 from polyseme.text.dates import DateOrder, iso_date
 from polyseme.text.readers.decoding import check_encoding
+from polyseme.text.readers.html import read_html
 from polyseme.text.readers.inputs import (
     BAD_DATE,
     STANDARD_INPUT,
@@ -57,7 +58,7 @@ from polyseme.text.readers.tables import (
     replace_lone_surrogates,
     with_order,
 )
-from polyseme.text.readers.text import read_file, read_html, read_lines
+from polyseme.text.readers.text import read_file, read_lines
 from polyseme.text.readers.wiki import read_wiki
 
 FORMATS: dict[str, Callable[[Input], Iterator[Document]]] = {

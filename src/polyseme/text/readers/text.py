@@ -1,7 +1,4 @@
-"""Readers of text files: one document per file or per line, and HTML.
-
-HTML is parsed by lxml, which accepts malformed HTML.
-"""
+"""Readers of text files, one document per file or per line, and titles of files."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from polyseme.errors import InputError, MissingExtraError
-from polyseme.text.readers.decoding import check_encoding, decode_all, has_mark
+from polyseme.text.readers.decoding import decode_all
 from polyseme.text.readers.inputs import Document, Input, printable
 
 _GENERIC_NAMES = frozenset({
@@ -69,11 +65,16 @@ def title_of(name: str, text: str, *titles: str) -> str:
     stem = PurePath(name).stem
     if _says_something(stem):
         return stem
+    return stated_title(*titles) or _first_line(text[:_HEADER_CHARACTERS]) or stem
+
+
+def stated_title(*titles: str) -> str:
+    """Return the first title that says something and is not the name of a file; empty if there is none."""
     for title in titles:
         title = " ".join(printable(title).split())
         if _says_something(title) and not _FILE_NAME.search(title):
             return _shortened(title)
-    return _first_line(text[:_HEADER_CHARACTERS]) or stem
+    return ""
 
 
 def _says_something(name: str) -> bool:
@@ -115,103 +116,3 @@ def read_lines(source: Input) -> Iterator[Document]:
             yield Document(str(number), text, source=name)
         elif line:
             source.drop("blank line")
-
-
-# HTML
-
-_DECLARED = re.compile(rb"<meta[^<>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._-]{1,40})", re.IGNORECASE)
-_SKIPPED_ELEMENTS = {"script", "style", "noscript", "template", "svg", "math", "head"}
-_INLINE_ELEMENTS = {
-    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
-    "kbd", "label", "mark", "nobr", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt",
-    "u", "var", "wbr",
-}  # fmt: skip
-"""Elements that do not start a new line."""
-
-
-def read_html(source: Input) -> Iterator[Document]:
-    """Yield the page as one document without scripts and styles. Elements that are not inline start a new line."""
-    try:
-        from lxml import etree
-    except ImportError:
-        raise MissingExtraError("Reading HTML files", "files") from None
-
-    content = source.whole()
-    if content is None:
-        return
-    encoding = _declared_encoding(content) if source.settings.encoding is None else None
-    encoding = encoding or source.encoding_of(content)
-    if encoding is None:
-        return
-    markup, bad = decode_all(content, encoding)
-    if bad:
-        source.problem("undecodable bytes", f"bytes that are not {encoding} were replaced by U+FFFD", times=bad)
-    page = _Page()
-    parser = etree.HTMLParser(target=page, no_network=True, huge_tree=False)
-    try:
-        parser.feed(markup.replace("\0", " "))
-        parser.close()
-    except (etree.LxmlError, ValueError) as error:
-        source.problem("damaged file", str(error))
-        return
-    text = "\n".join(line for part in "".join(page.pieces).split("\n") if (line := " ".join(part.split())))
-    if not text:
-        source.drop("empty file")
-        return
-    yield file_document(source, text, " ".join("".join(page.title).split()))
-
-
-def _declared_encoding(content: bytes) -> str | None:
-    """Return the encoding that the page declares, unless it has a byte order mark or declares UTF-16 or UTF-32.
-
-    A page in a wide encoding cannot declare it in ASCII, so such a declaration is wrong.
-    """
-    declared = _DECLARED.search(content[:4096])
-    if declared is None or has_mark(content):
-        return None
-    try:
-        encoding = check_encoding(declared.group(1).decode("ascii"))
-    except InputError:
-        return None
-    return None if encoding.startswith(("utf-16", "utf-32")) else encoding
-
-
-class _Page:
-    """Target of the parser of lxml: collects the title and the text."""
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.title: list[str] = []
-        self._skipped: str | None = None
-        self._depth = 0
-        self._in_title = False
-
-    def start(self, tag: str, attributes: object) -> None:
-        """Handle the start of an element."""
-        self._in_title = tag == "title" and not self.title
-        if self._skipped is None and tag in _SKIPPED_ELEMENTS:
-            self._skipped = tag
-        if tag == self._skipped:
-            self._depth += 1
-        if tag not in _INLINE_ELEMENTS:
-            self.pieces.append("\n")
-
-    def end(self, tag: str) -> None:
-        """Handle the end of an element."""
-        self._in_title = False
-        if tag == self._skipped:
-            self._depth -= 1
-            if not self._depth:
-                self._skipped = None
-        if tag not in _INLINE_ELEMENTS:
-            self.pieces.append("\n")
-
-    def data(self, text: str) -> None:
-        """Handle text."""
-        if self._in_title:
-            self.title.append(text)
-        elif self._skipped is None:
-            self.pieces.append(text)
-
-    def close(self) -> None:
-        """Do nothing; the parser requires this method."""
