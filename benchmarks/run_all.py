@@ -74,6 +74,7 @@ BENCHMARKS = {
     "lda": Benchmark("LDA by variational Bayes", "--k 10 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
     "text": Benchmark("Counting words", "--rounds 1", "--rounds 3 --more"),
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
+    "documents": Benchmark("Words of PDF and HTML files", "--articles 1", ""),
     "junk": Benchmark("Topics that do not describe a subject", "--corpora italian", ""),
     "seeds": Benchmark("Topics with seed words", "--corpora med --topics 10", ""),
     "reading_memory": Benchmark("Memory of reading", "--gigabytes 0.1", "--gigabytes 2"),
