@@ -98,6 +98,25 @@ def test_binary_and_unreadable_files_are_skipped_and_reported(tmp_path):
     assert "picture.png" in str(reader.problems)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("a.rtf", rb"{\rtf1\ansi\deff0 {\fonttbl {\f0 Courier;}} Words}", "RTF file: save it as .docx"),
+        ("a.odt", b"PK\x03\x04\x14\0\0\0", "office file: unpack it, or save it as .docx"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0", "old Office file: save it as .docx"),
+    ],
+)
+def test_other_documents_are_not_read_as_text(tmp_path, name, content, advice):
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "b.txt").write_text("words", encoding="utf-8")
+    reader = read(tmp_path)
+    assert texts(reader) == ["words"]
+    assert reader.problems.counts == {"binary file": 1}
+    assert advice in str(reader.problems)
+    with pytest.raises(InputError, match=advice):
+        list(read(tmp_path / name))
+
+
 def test_files_that_cannot_be_opened_are_reported(tmp_path, monkeypatch):
     for name in ("a.txt", "b.pdf", "c.docx", "d.parquet", "e.csv", "good.txt"):
         (tmp_path / name).write_text("words", encoding="utf-8")

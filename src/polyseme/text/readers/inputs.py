@@ -47,6 +47,13 @@ SCANNED_PAGES = "pages without text"
 REMARKS = frozenset({"guessed encoding", "undecodable bytes", BAD_DATE, SCANNED_PAGES})
 """Kinds of problems with files and rows that were read anyway."""
 
+_NOT_TEXT = {
+    b"{\\rtf": "it is an RTF file: save it as .docx or .pdf",
+    b"PK\x03\x04": "it is a zip archive or an office file: unpack it, or save it as .docx, .xlsx or .pdf",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "it is an old Office file: save it as .docx, .xlsx or .pdf",
+}
+"""First bytes of common files that cannot be read, with advice. RTF would be read with its markup."""
+
 _MAX_DESCRIPTION_LENGTH = 300
 _CHUNK = 2**16
 _WORTH_A_THREAD = 2**20
@@ -491,6 +498,10 @@ class Input:
         """Return the given or the detected encoding, or None and report a problem for a binary file."""
         if self.settings.encoding is not None:
             return with_byte_order(self.settings.encoding, head)
+        for start, advice in _NOT_TEXT.items():
+            if head.startswith(start):
+                self.problem("binary file", advice)
+                return None
         detected = detect(head)
         if detected is None:
             self.problem("binary file", f"it is not text; if it is, set {named('encoding')}")

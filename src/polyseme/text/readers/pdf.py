@@ -86,7 +86,7 @@ def read_pdf(source: Input) -> Iterator[Document]:
             if "password" in str(error).lower():
                 source.problem("refused file", "it is locked by a password")
             else:
-                source.problem("damaged file", f"PDFium cannot read it ({error})")
+                source.problem("damaged file", f"PDFium cannot read it ({str(error).rstrip('.')})")
             return
     text = text_of(pages)
     if without_text and not text:
