@@ -21,7 +21,7 @@ def pdf_pages(pages, title="A title", compress=True, trailer=""):
 
     The text is a string, or an array of strings and gaps in thousandths of an em: "[(o) -300 (wn)]".
     """
-    drawings = [page if isinstance(page, str) else "\n".join(_drawn(*line) for line in page) for page in pages]
+    drawings = [page if isinstance(page, str) else "\n".join(pdf_line(*line) for line in page) for page in pages]
     first = 4
     numbers = range(first, first + 2 * len(pages), 2)
     objects = [
@@ -50,7 +50,8 @@ def pdf_pages(pages, title="A title", compress=True, trailer=""):
     return content + b"startxref\n%d\n%%%%EOF\n" % start
 
 
-def _drawn(x, y, text, size=12):
+def pdf_line(x, y, text, size=12):
+    """Return the drawing of a line of text."""
     shown = f"{text} TJ" if text.startswith("[") else f"({text}) Tj"
     return f"BT /F1 {size} Tf {x} {y} Td {shown} ET"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from document_files import SCAN, pdf, pdf_pages
+from document_files import SCAN, pdf, pdf_line, pdf_pages
 from polyseme.errors import InputError
 from polyseme.text import Limits, read
 from polyseme.text.readers import reader as reader_module
@@ -121,16 +121,21 @@ def test_pages_that_are_all_alike_are_kept(tmp_path):
 def test_scanned_pages_are_reported(tmp_path):
     (tmp_path / "scan_0012.pdf").write_bytes(pdf_pages([SCAN, column("Words"), SCAN, "", SCAN]))
     (tmp_path / "scan_0013.pdf").write_bytes(pdf_pages([SCAN, SCAN]))
+    stamp = [(72, 20, "Downloaded from a library")]
+    stamped = ["\n".join((SCAN, pdf_line(*stamp[0])))] * 2
+    (tmp_path / "scan_0014.pdf").write_bytes(pdf_pages([*stamped, [(72, 700, "Text"), *stamp]]))
+    (tmp_path / "scan_0015.pdf").write_bytes(pdf_pages([SCAN]))
     (tmp_path / "empty.pdf").write_bytes(pdf_pages([""]))
     reader = read(tmp_path)
-    assert [document.text for document in reader] == ["Words"]
+    assert [document.text for document in reader] == ["Words", "Text"]
     assert reader.dropped == {"empty file": 1}
-    assert reader.problems.counts == {"pages without text": 1, "scanned file": 1}
+    assert reader.problems.counts == {"pages without text": 2, "scanned file": 2}
+    advice = "(scanned images; recognize them with an OCR program, for example ocrmypdf)"
     assert [str(problem) for problem in reader.problems] == [
-        "scan_0012.pdf: 3 of 5 pages have no text (scanned images; recognize them with an OCR program, for example "
-        "ocrmypdf)",
-        "scan_0013.pdf: none of its 2 pages has text (scanned images; recognize them with an OCR program, for example "
-        "ocrmypdf)",
+        f"scan_0012.pdf: 3 of 5 pages have no text {advice}",
+        f"scan_0014.pdf: 2 of 3 pages have no text {advice}",
+        f"scan_0013.pdf: none of its 2 pages has text {advice}",
+        f"scan_0015.pdf: its only page has no text {advice}",
     ]
 
 

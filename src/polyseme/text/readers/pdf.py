@@ -63,7 +63,7 @@ def read_pdf(source: Input) -> Iterator[Document]:
         raise MissingExtraError("Reading PDF files", "files") from None
 
     pages: list[list[_Line]] = []
-    without_text = 0
+    shows_something: list[bool] = []
     with source.seekable() as stream:
         if stream is None:
             return
@@ -71,9 +71,9 @@ def read_pdf(source: Input) -> Iterator[Document]:
             with closing(pypdfium2.PdfDocument(stream)) as file:
                 size = 0
                 for page in file:
-                    lines, is_picture = _read_page(page)
+                    lines = _read_page(page)
+                    shows_something.append(pypdfium2.raw.FPDFPage_CountObjects(page) > 0)
                     page.close()
-                    without_text += is_picture
                     size += sum(len(line.text) for line in lines)
                     if size > source.settings.limits.document:
                         raise Bomb(f"its text is longer than {source.settings.limits.document} characters")
@@ -88,20 +88,23 @@ def read_pdf(source: Input) -> Iterator[Document]:
             else:
                 source.problem("damaged file", f"PDFium cannot read it ({str(error).rstrip('.')})")
             return
-    text = text_of(pages)
-    if without_text and not text:
-        source.problem("scanned file", f"none of its {len(pages)} pages has text {_SCANNED}")
-    elif not text:
-        source.drop("empty file")
+    number = len(pages)
+    kept = _without_running_lines(pages)
+    pictures = sum(shows and not _has_words(page) for shows, page in zip(shows_something, kept, strict=True))
+    if any(map(_has_words, kept)):
+        if pictures:
+            have = "has" if pictures == 1 else "have"
+            source.problem(SCANNED_PAGES, f"{pictures} of {number} pages {have} no text {_SCANNED}")
+        yield file_document(source, printable(_join_lines(kept)), title)
+    elif pictures:
+        pages_have = "its only page has no text" if number == 1 else f"none of its {number} pages has text"
+        source.problem("scanned file", f"{pages_have} {_SCANNED}")
     else:
-        if without_text:
-            have = "page has" if len(pages) == 1 else "pages has" if without_text == 1 else "pages have"
-            source.problem(SCANNED_PAGES, f"{without_text} of {len(pages)} {have} no text {_SCANNED}")
-        yield file_document(source, printable(text), title)
+        source.drop("empty file")
 
 
-def _read_page(page: Any) -> tuple[list[_Line], bool]:
-    """Return the lines of a page, and whether it shows something but has no letters and digits."""
+def _read_page(page: Any) -> list[_Line]:
+    """Return the lines of a page."""
     from pypdfium2 import raw
 
     text_page = page.get_textpage()
@@ -124,8 +127,12 @@ def _read_page(page: Any) -> tuple[list[_Line], bool]:
                 characters.append((character, box))
     lines += _make_line(characters)
     text_page.close()
-    has_text = any(map(str.isalnum, "".join(line.text for line in lines)))
-    return lines, not has_text and raw.FPDFPage_CountObjects(page) > 0
+    return lines
+
+
+def _has_words(page: Sequence[_Line]) -> bool:
+    """Return whether a page has letters or digits."""
+    return any(map(str.isalnum, "".join(line.text for line in page)))
 
 
 def _make_line(characters: Sequence[tuple[str, Any]]) -> Iterator[_Line]:
@@ -160,11 +167,11 @@ def _make_line(characters: Sequence[tuple[str, Any]]) -> Iterator[_Line]:
         yield _Line(text, left, bottom, right, top, first_word or right - left)
 
 
-def text_of(pages: Sequence[Sequence[_Line]]) -> str:
-    """Return the text of pages: paragraphs without page headers and footers, with divided words joined."""
+def _join_lines(pages: Sequence[Sequence[_Line]]) -> str:
+    """Return the text of pages: lines are joined to paragraphs, and divided words to words."""
     pieces: list[str] = []
     last: _Line | None = None
-    for page in _without_running_lines(pages):
+    for page in pages:
         for block in _blocks(page):
             edge = max(line.right for line in block)
             for place, line in enumerate(block):
