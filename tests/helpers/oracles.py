@@ -204,12 +204,14 @@ def shown_words(n, topic_documents, frequency, phi, count, weight=0.5, least=3):
     ]
 
 
-def explained_nats(X, theta, phi, unigram, shares=None, background=None):
-    """Return sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d, documents x K."""
+def explained_nats(X, theta, phi, unigram, shares=None, background=None, prior=20.0):
+    """Return sum_w n_dw P(z|d,w) log r_zw / n_d, documents x K, with the prior of r_zw = 1 in documents."""
+    df = np.count_nonzero(X, axis=0)
     scores = np.zeros((len(X), len(phi)))
     for d, w in np.argwhere(X > 0):
         joint = theta[d] * phi[:, w] * (1.0 if background is None else 1 - shares[d])
         total = joint.sum() + (0.0 if background is None else shares[d] * background[w])
         for z in np.flatnonzero(phi[:, w] > 0):
-            scores[d, z] += X[d, w] * joint[z] / total * np.log(phi[z, w] / unigram[w]) / X[d].sum()
+            ratio = (df[w] * phi[z, w] / unigram[w] + prior) / (df[w] + prior)
+            scores[d, z] += X[d, w] * joint[z] / total * np.log(ratio) / X[d].sum()
     return scores

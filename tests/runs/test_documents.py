@@ -71,6 +71,17 @@ def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background
         assert len(rows) == 4
 
 
+def test_a_document_of_words_that_no_other_has_is_not_the_typical_one():
+    """Documents 0 to 29 share the words of topic 0, which occur elsewhere as well; document 30 has its own words."""
+    X = np.zeros((61, 30))
+    X[:30, :10], X[30, 10:20], X[31:, 20:], X[31:, :10] = 3, 3, 3, 1
+    theta = np.repeat([[1.0, 0.0], [0.0, 1.0]], [31, 30], axis=0)
+    phi = theta.T @ X
+    model = made_by_hand(phi / phi.sum(axis=1, keepdims=True), X.sum(axis=0) / X.sum(), theta, X.sum(axis=1))
+    found = topic_documents(*model, [sp.csr_array(X)], 3)
+    assert found.documents[0][0] == 0
+
+
 def test_a_shorter_list_is_the_beginning_of_a_longer_one():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)

@@ -2,7 +2,10 @@
 
 Documents of a topic are ranked by the nats per token that the topic explains in them,
 
-    sum_w n_dw P(z|d,w) log[P(w|z) / P(w)] / n_d.
+    sum_w n_dw P(z|d,w) log r_zw / n_d,    r_zw = [df_w P(w|z) / P(w) + PRIOR] / (df_w + PRIOR),
+
+with the number df_w of documents that contain the word. The prior of r_zw = 1 keeps words of few documents, which a
+topic may have from one document alone, from making this document the typical one.
 
 Documents shorter than half the median length are left out, and so are near-duplicates of a listed document and copies
 with equal counts. A document is listed for at most three topics: the topics that explain most of it.
@@ -19,7 +22,7 @@ import scipy.sparse as sp
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import Array, Floats, SparseCounts
-from polyseme.metrics.words import largest
+from polyseme.metrics.words import largest, word_amounts
 from polyseme.runs.documents import Labels
 from polyseme.utils import effective_threads
 
@@ -29,6 +32,8 @@ MIN_RELATIVE_LENGTH = 0.5
 """Minimum length of a listed document, as a share of the median length."""
 N_RANKED = 10
 """Documents of a topic that are always ranked, so that a shorter list is the beginning of a longer one."""
+PRIOR = 20.0
+"""Number of documents in which each word is taken to be as frequent as in all topics."""
 _NUMBERS_PER_BLOCK = 1 << 20
 _COPIES = 8
 """Number of temporary arrays as large as the counts of a block."""
@@ -124,13 +129,15 @@ class DocumentScorer:
         self._topic_word = np.asarray(fitted.topic_word, dtype=self._dtype)
         n_topics, n_words = fitted.topic_word.shape
         _, B = self._operands(slice(0, 0), sparse_counts(sp.csr_array((0, n_words)), self._dtype))
+        document_counts = word_amounts(fitted).words  # tokens if the model does not know in how many documents
         self._gains: Floats = np.empty((n_words, n_topics))
-        """B_wz log[P(w|z) / P(w)], words x K, with the word operand B of P(z|d,w)."""
+        """B_wz log r_zw, words x K, with the word operand B of P(z|d,w)."""
         for words in _blocks(n_words, n_topics):
             phi = fitted.topic_word[:, words].T.astype(np.float64)
             p = fitted.unigram[words, np.newaxis]
             ratio = np.divide(phi, p, out=np.ones_like(phi), where=(phi > 0) & (p > 0))
-            self._gains[words] = B[words, :n_topics] * np.log(ratio)
+            df = document_counts[words, np.newaxis]
+            self._gains[words] = B[words, :n_topics] * np.log((df * ratio + PRIOR) / (df + PRIOR))
 
     def scores(self, counts: Any, rows: slice) -> Floats:
         """Return the scores, documents x K, of these rows with their counts (CSR); zeros for empty documents."""
