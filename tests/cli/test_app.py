@@ -194,12 +194,12 @@ def test_topic_rows_summarize_the_model() -> None:
     corpus.counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
     corpus.groups, corpus.names = np.arange(3), ["one", "two", "three"]
     corpus.label_numbers = Labels(["x", "y"], np.array([0, 1, 1]))
-    rows = console.topic_rows(TopicView(corpus), n_words=2, n_documents=2)
+    rows = console.topic_rows(TopicView(corpus), n_words=2)
     assert [row.topic for row in rows] == [1, 0]
     assert [row.weight for row in rows] == [0.75, 0.25]
     assert [row.fit for row in rows] == pytest.approx([0.4 * 0.8 + 0.6 * 0.9, 0.5 + 0.3 * 0.2 + 0.2 * 0.1])
     assert [row.words for row in rows] == [["ant", "cow"], ["bee", "cow"]]
-    assert [row.documents for row in rows] == [["three", "two"], ["two"]]  # "one" is too short
+    assert TopicView(corpus).typical.documents == [[1], [2, 1]]  # document 0 is too short
     assert [name for name, _ in rows[0].shares] == ["y", "x"]
     assert [share for _, share in rows[0].shares] == pytest.approx([1.0, 0.0])
 

@@ -1,5 +1,6 @@
 """`Run`: its output, and the results of edits and updates that it keeps."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def test_a_banned_word_is_hidden_and_removed_by_a_refit(run: polyseme.Run) -> No
         [word for word in words if word != "copper"][:10] for words in run.topic_words(11)
     ]
     assert not any("copper" in name for name in hidden.topic_titles)
-    assert "copper" not in (hidden.path / "topics.csv").read_text(encoding="utf-8")
+    with (hidden.path / "topics.csv").open(encoding="utf-8", newline="") as file:
+        assert not any("copper" in row["name"] + row["words"] for row in csv.DictReader(file))
     assert "copper" not in str(hidden.update([f"{METAL} copper copper"]).topics())
     removed = polyseme.open_run(run.path).edit(refit=True)
     assert (removed.info.hidden_words, removed.info.banned_words) == ((), ("copper",))

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 import rich.console
 import typer
 from rich.cells import cell_len
-from rich.segment import Segment
+from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Span, Text
 
 from polyseme.progress import UNSAFE, TerminalReporter, escape_character, pluralize, visible
+from polyseme.text.sentences import cut_at_word
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array
     from polyseme.runs import Run
+    from polyseme.runs.quotes import TypicalDocument
     from polyseme.runs.view import FinerTopic, TopicView
 
 FAILED = 1
@@ -33,6 +36,8 @@ _MIN_SHARE_SHOWN, _MOST = 0.1, 0.5
 """Labels with a smaller share of a topic are not shown in lists of labels, and as the label of most documents."""
 _TOPICS_ON_A_SCREEN = 15
 _LABEL_WIDTH = 24
+_INDENT = 7
+"""Columns before the lines of a topic, the width of its number."""
 
 
 class Console(rich.console.Console):
@@ -98,8 +103,8 @@ class TopicRow:
     words: list[str]
     shares: list[tuple[str, float]]
     """Labels with their shares of the topic, the largest first."""
-    documents: list[str]
-    """Names of its most typical documents."""
+    documents: list[TypicalDocument]
+    """Its most typical documents, with quotes."""
     junk: str = ""
     """Reason why it may not describe a subject, or ""."""
     coherence: float | None = None
@@ -128,21 +133,20 @@ def levels_note(run: TopicView, folder: Path | str) -> str:
 
 
 def topic_rows(
-    run: TopicView, *, n_words: int = 8, n_documents: int = 2, coherence: Array | None = None
+    run: TopicView, *, n_words: int = 8, n_documents: int = 0, coherence: Array | None = None
 ) -> list[TopicRow]:
     """Summarize every topic of a run, in order of decreasing weight; at a finer level in the order of their parents.
 
     The share of a label is the sum of P(d|z) over its documents; documents without a label have the label "".
     """
     from polyseme.metrics.words import largest  # slow imports: errors are printed before them
-    from polyseme.runs.typical import N_RANKED
     from polyseme.runs.write import topics_in_order
 
-    typical = run.typical if n_documents <= N_RANKED else run.topic_documents(n_documents)
+    typical = run.typical_documents(n_documents) if n_documents else [[] for _ in range(run.fitted.n_topics)]
     labels, rows, topics, parents = run.corpus.label_numbers, [], run.topics(n_words), run.parents
     children = run.finer_topics(n_words)
     for topic in (topics[number] for number in topics_in_order(run)):
-        shares = typical.shares[topic.id]
+        shares = run.typical.shares[topic.id]
         rows.append(
             TopicRow(
                 topic=topic.id,
@@ -151,7 +155,7 @@ def topic_rows(
                 fit=topic.fit,
                 words=topic.words,
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
-                documents=[run.corpus.names[row] for row in typical.documents[topic.id][:n_documents]],
+                documents=typical[topic.id],
                 junk=run.junk[topic.id].reason if topic.id in run.junk else "",
                 coherence=None if coherence is None else float(coherence[topic.id]),
                 level=len(topics),
@@ -190,19 +194,32 @@ def fit_summary(run: Run) -> str:
     )
 
 
-def topic_table(rows: Sequence[TopicRow]) -> Table:
-    """Return a table of all topics with their words, labels and typical documents."""
-    table = _empty_topic_table(rows, "words, and typical documents", overflow="fold")
+def print_topic_details(rows: Sequence[TopicRow], screen: Console) -> None:
+    """Print every topic with its words, labels, typical documents with quotes, and finer topics."""
+    indent, width = _INDENT, max(screen.width - _INDENT, 1)
+    table = _empty_topic_table(rows, "name", labels=False, no_wrap=True)
     for row in rows:
-        content = Text(f"{row.name}\n" if row.name else "", style="bold underline")
-        content.append(" ".join(row.words), style="bold not underline")
+        _add_topic_row(table, rows, row, None, Text(row.name, style="bold underline"))
+    heading, *lines = screen.render_lines(table, pad=False)
+    screen.print(Segments([*heading, Segment.line()]), end="")
+    for row, line in zip(rows, lines, strict=True):
+        screen.print(Segments([*line, Segment.line()]), end="")
+        parts = [Text(" ".join(row.words), style="bold"), Text(", ".join(_labels_shown(row)))]
         for document in row.documents:
-            content.append(f"\n{document}", style="not bold not underline dim")
-        for child in row.children:
-            line = f"\n  {child.level}/{child.topic} {child.weight:.1%} {child.name}"
-            content.append(line, style="not bold not underline")
-        _add_topic_row(table, rows, row, _labels_shown(row), content)
-    return table
+            parts += [_one_line(document.title, width), _one_line(f"  {document.quote}", width, style="dim")]
+        parts += [Text(f"{child.level}/{child.topic} {child.weight:.1%} {child.name}") for child in row.children]
+        for part in parts:
+            if part.plain.strip():
+                screen.print(Padding(part, (0, 0, 0, indent)))
+
+
+def _one_line(text: str, width: int, style: str = "") -> Text:
+    """Return a text in at most `width` columns, cut at a word."""
+    text = visible(text, one_line=True)
+    length = width
+    while cell_len(shown := cut_at_word(text, length)) > width and length > 1:
+        length -= 1
+    return Text(shown, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
@@ -252,24 +269,27 @@ def _more_topics(rows: Sequence[TopicRow], run: str) -> str:
     return "" if more < 1 else f"{more} more {'topics' if more > 1 else 'topic'}: polyseme topics {run}"
 
 
-def _empty_topic_table(rows: Sequence[TopicRow], last_column: str, **last: Any) -> Table:
+def _empty_topic_table(rows: Sequence[TopicRow], last_column: str, *, labels: bool = True, **last: Any) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("topic", justify="right", style="cyan", no_wrap=True)
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("fit", justify="right", no_wrap=True, min_width=4)
     if _has_coherence(rows):
         table.add_column("npmi", justify="right", no_wrap=True, min_width=5)
-    if _has_labels(rows):
-        table.add_column("mostly" if last_column == "words" else "labels", max_width=_LABEL_WIDTH)
+    if labels and _has_labels(rows):
+        table.add_column("mostly", max_width=_LABEL_WIDTH)
     table.add_column(last_column, **last)
     return table
 
 
-def _add_topic_row(table: Table, rows: Sequence[TopicRow], row: TopicRow, labels: list[str], content: Text) -> None:
+def _add_topic_row(
+    table: Table, rows: Sequence[TopicRow], row: TopicRow, labels: list[str] | None, content: Text
+) -> None:
+    """Add a row to the table; without labels, if it has no column for them."""
     cells: list[str | Text] = [str(row.topic), f"{row.weight:.1%}", f"{row.fit:.0%}"]
     if _has_coherence(rows):
         cells.append(f"{row.coherence:.2f}" if row.coherence is not None else "")
-    if _has_labels(rows):
+    if labels is not None and _has_labels(rows):
         cells.append(Text("\n".join(labels)))
     table.add_row(*cells, content)
 

@@ -20,6 +20,7 @@ from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 from polyseme.errors import InputError
+from polyseme.text.sentences import WITHOUT_SPACES
 from polyseme.text.words import WordRules
 
 WIDTH = 240
@@ -28,10 +29,6 @@ _MOST_CHARACTERS = 1 << 20
 """Number of characters of a text that are searched for a snippet."""
 _QUOTES = re.compile("[\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02]")
 _APOSTROPHES = "'\u2019\u02bc\uff07"
-_WITHOUT_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-"""Characters of scripts that do not separate all words by spaces."""
 _PREFIX = re.compile(r"(.*?)(\w+\*)")
 _EXCLUSION = re.compile(r"-[^\W\d_]")
 _PIECE = re.compile(r"\S+")
@@ -119,8 +116,8 @@ def parse_query(query: Any) -> QueryText:
 def phrase_pattern(phrase: str) -> re.Pattern[str]:
     """Return the regular expression that finds a phrase in the output of `plain_text`, with straight apostrophes."""
     words = _straight(plain_text(phrase)).split(" ")
-    before = "" if _WITHOUT_SPACES.match(words[0][0]) or not _is_in_word(words[0][0]) else r"(?<!\w)"
-    after = "" if _WITHOUT_SPACES.match(words[-1][-1]) or not _is_in_word(words[-1][-1]) else r"(?!\w|'\w)"
+    before = "" if WITHOUT_SPACES.match(words[0][0]) or not _is_in_word(words[0][0]) else r"(?<!\w)"
+    after = "" if WITHOUT_SPACES.match(words[-1][-1]) or not _is_in_word(words[-1][-1]) else r"(?!\w|'\w)"
     return re.compile(before + " ".join(map(re.escape, words)) + after, re.IGNORECASE)
 
 
@@ -187,10 +184,10 @@ class QueryFinder:
         parts = list(_PART.finditer(piece))
         for part, keys in zip(parts, self._word_keys([part[0] for part in parts]), strict=True):
             known = self._keys.intersection(keys)
-            if known and not _WITHOUT_SPACES.search(part[0]):
+            if known and not WITHOUT_SPACES.search(part[0]):
                 marks.append(_Mark(*part.span(), min(known)))
         lowered = piece.lower()
-        if not marks and _WITHOUT_SPACES.search(piece) and len(lowered) == len(piece):
+        if not marks and WITHOUT_SPACES.search(piece) and len(lowered) == len(piece):
             texts = [key for key in self._keys if isinstance(key, str) and key in lowered]
             marks = [_Mark(*match.span(), key) for key in texts for match in re.finditer(re.escape(key), lowered)]
         if not marks:

@@ -17,6 +17,7 @@ from polyseme.progress import reporter
 from polyseme.runs.corpus import RunCorpus
 from polyseme.runs.info import Edit, Mark, RunInfo
 from polyseme.runs.names import Namer
+from polyseme.runs.quotes import TypicalDocument
 from polyseme.runs.store import RunStore, output_only_files
 from polyseme.runs.view import TopicView
 from polyseme.text.readers.reader import open_source
@@ -121,6 +122,22 @@ class Run:
         """
         return self.view.topic_words(n_words)
 
+    def typical_documents(self, n_documents: int = 2) -> list[list[TypicalDocument]]:
+        """Return the most typical documents of each topic, with quotes.
+
+        Parameters
+        ----------
+        n_documents : int, default=2
+            Number of documents of each topic.
+
+        Returns
+        -------
+        list of lists of TypicalDocument
+            Documents of each topic, the most typical first, with row, id, title, share and quote: the sentence that
+            the topic explains best. Fewer if too few documents have the topic.
+        """
+        return self.view.typical_documents(n_documents)
+
     @property
     def topic_titles(self) -> list[str]:
         """Name of each topic: the given one, or the one made of phrases and words of the documents."""
@@ -148,8 +165,9 @@ class Run:
         -------
         TopicView
             The topics of this level. Its attributes and methods `model`, `doc_topic`, `topics`, `topic_words`,
-            `topic_titles`, `documents`, `transform`, `search`, `evaluate`, `explore` and `naming_prompt` are those of a
-            run; `parents` has the topic of the level above to which each topic belongs, `corpus` the counts and texts.
+            `topic_titles`, `typical_documents`, `documents`, `transform`, `search`, `evaluate`, `explore` and
+            `naming_prompt` are those of a run; `parents` has the topic of the level above to which each topic belongs,
+            `corpus` the counts and texts.
 
         Raises
         ------

@@ -25,6 +25,7 @@ from polyseme.runs.documents import COLUMNS
 from polyseme.runs.info import LevelInfo, Mark, RunInfo
 from polyseme.runs.junk import junk_notes
 from polyseme.runs.names import naming_prompt
+from polyseme.runs.quotes import TypicalDocument, find_quotes
 from polyseme.runs.reading import count_words, main_labels
 from polyseme.runs.store import RunStore
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
@@ -202,6 +203,25 @@ class TopicView:
             corpus.label_numbers,
             corpus.groups,
         )
+
+    def typical_documents(self, n_documents: int = 2) -> list[list[TypicalDocument]]:
+        """Return the most typical documents of each topic, each with the sentence that the topic explains best."""
+        typical = self.typical if n_documents <= N_RANKED else self.topic_documents(n_documents)
+        corpus, documents = self.corpus, self.store.documents
+        texts = documents.texts if documents.has_texts else documents.column("excerpt")
+        places = range(corpus.n_documents) if corpus.rows is None else corpus.rows.tolist()
+        rows = [found[:n_documents] for found in typical.documents]
+        quotes = find_quotes(
+            self.fitted, self.model.documents_, rows, lambda row: texts[places[row]], corpus.names,
+            self.store.vectorizer.transform, self.hidden_columns,
+        )  # fmt: skip
+        return [
+            [
+                TypicalDocument(row, corpus.ids[row], corpus.names[row], float(self.doc_topic[row, topic]), quote)
+                for row, quote in zip(found, quotes[topic], strict=True)
+            ]
+            for topic, found in enumerate(rows)
+        ]
 
     @cached_property
     def documents(self) -> Any:

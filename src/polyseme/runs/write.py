@@ -485,21 +485,23 @@ def topics_in_order(view: TopicView) -> list[int]:
 def topics_csv(view: TopicView) -> str:
     """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
 
-    `junk` is the reason why a topic may not describe a subject; these topics are last. The table of a finer level also
-    has the topic of the level above, its title, and its share of the topic's tokens.
+    `documents` are titles, separated by "; ", and `quotes` a sentence of each, separated by " | ". `junk` is the reason
+    why a topic may not describe a subject; these topics are last. The table of a finer level also has the topic of the
+    level above, its title, and its share of the topic's tokens.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     above = [] if view.parents is None else ["parent", "parent_title", "parent_share"]
     titles_above = parent_titles(view)
-    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "junk", *above])
+    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "quotes", "junk", *above])
     weights, words, names = view.fitted.topic_weights, view.topic_words(WORDS_SHOWN), view.topic_titles
+    typical = view.typical_documents(DOCUMENTS_SHOWN)
     for topic in topics_in_order(view):
-        documents = "; ".join(view.corpus.names[row] for row in view.typical.documents[topic][:DOCUMENTS_SHOWN])
+        titles = "; ".join(document.title for document in typical[topic])
+        quotes = " | ".join(document.quote for document in typical[topic])
         numbers = (f"{weights[topic]:.6f}", f"{view.typical.fit[topic]:.6f}")
-        texts = names[topic], " ".join(words[topic]), documents
-        name, shown, best = map(escape_formula, texts)
-        row = [topic, name, *numbers, shown, best, view.junk[topic].reason if topic in view.junk else ""]
+        name, *texts = map(escape_formula, (names[topic], " ".join(words[topic]), titles, quotes))
+        row = [topic, name, *numbers, *texts, view.junk[topic].reason if topic in view.junk else ""]
         if view.parents is not None:
             title = escape_formula(titles_above[topic])
             row += [int(view.parents.topics[topic]), title, f"{view.parents.shares[topic]:.6f}"]

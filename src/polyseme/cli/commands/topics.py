@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from polyseme.cli.console import Console, levels_note, print_data, print_json, print_junk, topic_rows, topic_table
+from polyseme.cli.console import (
+    Console,
+    levels_note,
+    print_data,
+    print_json,
+    print_junk,
+    print_topic_details,
+    topic_rows,
+)
 from polyseme.cli.options import JSON, RunFolder, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import LEVEL, Option
@@ -26,9 +34,10 @@ if TYPE_CHECKING:
 def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt: bool, as_json: bool) -> None:
     """Show the topics of a run.
 
-    Each topic has its weight, fit, coherence (NPMI), words and most typical documents, and below it the topics of the
-    next finer level that belong to it. --level shows the topics of another level, grouped by parent. --prompt prints a
-    text to paste into a chat; save the answer to a file, which polyseme edit letters-run --names FILE reads.
+    Each topic has its weight, fit, coherence (NPMI), words, labels, its most typical documents with a quote (the
+    sentence that the topic explains best), and the topics of the next finer level that belong to it. --level shows the
+    topics of another level, grouped by parent. --prompt prints a text to paste into a chat; save the answer to a file,
+    which polyseme edit letters-run --names FILE reads.
 
     Examples:
 
@@ -55,7 +64,7 @@ def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt
         print_json([row.as_dict() for row in rows])
     else:
         screen = Console()
-        screen.print(topic_table(rows))
+        print_topic_details(rows, screen)
         print_junk(opened, screen, run)
         if note := levels_note(opened, run):
             screen.print(note, soft_wrap=True)
