@@ -74,7 +74,7 @@ def test_an_option_is_named_in_the_words_of_the_interface():
         ("n_topics", True, "n_topics= must be a whole number of at least 1, got True"),
         ("random_state", None, "random_state= must be a whole number from 0 to 4294967295, got None"),
         ("max_df", float("nan"), "max_df= must be a number from 0.0 to 1.0, got nan"),
-        ("page_text", "all", "page_text= must be excerpt, full or none, got 'all'"),
+        ("page_text", "all", "page_text= must be auto, full, excerpt or none, got 'all'"),
         ("sample", 0, "sample= must be a whole number of at least 1, got 0"),
     ],
 )

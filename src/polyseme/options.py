@@ -149,8 +149,8 @@ FITTING = (
 
 DUPLICATES = Option("duplicates", "Keep documents that are near-duplicates of others in the fit, or leave them out.",
                     INPUT, default="keep", choices=("keep", "drop"))
-PAGE_TEXT = Option("page_text", "How much of each document's text the page contains.", OUTPUT, default="excerpt",
-                   choices=("excerpt", "full", "none"))
+PAGE_TEXT = Option("page_text", "How much of each document's text the page contains; auto: all of a corpus below 5 MB, "
+                   "else excerpts.", OUTPUT, default="auto", choices=("auto", "full", "excerpt", "none"))
 RUN_OUTPUT = Option("output", "Folder to write, by default INPUT-run.", OUTPUT, Path, flags=("-o", "--output"),
                     metavar="RUN")
 WRITING = (

@@ -72,6 +72,7 @@ def test_words_of_a_topic_follow_the_slider(themes_page, themes):
 def test_names_and_typical_documents_are_those_of_python(themes_page, themes):
     words = shown_words(themes.word_documents, 3)
     expected = themes.topic_documents(10).documents
+    quotes = themes.document_quotes(themes.topic_documents(10))
     for topic in range(4):
         themes_page.go(f"#/topic/{topic}")
         heading = themes_page.page.locator("h1").inner_text()
@@ -80,6 +81,7 @@ def test_names_and_typical_documents_are_those_of_python(themes_page, themes):
         shown = [int(href.rpartition("/")[2]) for href in links.evaluate_all("a => a.map((e) => e.hash)")]
         assert shown == expected[topic]
         assert len(shown) > 3
+        assert themes_page.page.locator("ol.documents").first.locator("p.snippet").all_text_contents() == quotes[topic]
 
 
 def test_words_of_a_text_have_the_topic_that_python_gives(themes_page, themes):

@@ -175,6 +175,39 @@ def test_a_page_contains_as_much_text_as_requested(parts):
     assert parts.texts[0] not in render_page(parts, "none")
 
 
+def test_a_small_corpus_has_full_texts_and_a_large_one_excerpts_with_the_reason(parts, monkeypatch, tmp_path):
+    run = polyseme.fit(parts.texts, 3, output=tmp_path / "run", levels="none", page=False)
+    for data, how in ((parts, r"write_page\(..., text=\"full\"\)"), (run, "polyseme explore RUN --text full")):
+        found = sections(render_page(data))
+        assert found["texts0"]["texts"] == parts.texts
+        assert (found["core"]["text"], found["core"]["text_note"]) == ("full", "")
+        size = sum(map(len, parts.texts))
+        with monkeypatch.context() as patch:
+            patch.setattr("polyseme.explore.page.MAX_FULL_TEXT", size)
+            found = sections(render_page(data))
+            assert found["core"]["text"] == "excerpt"
+            assert re.fullmatch(
+                rf"Excerpt: these documents have 0 MB of text; {how} shows .*", found["core"]["text_note"]
+            )
+            patch.setattr("polyseme.explore.page.MAX_FULL_TEXT", size + 1)
+            assert sections(render_page(data))["core"]["text"] == "full"
+        assert sections(render_page(data, "excerpt"))["core"]["text_note"] == ""
+
+
+def test_a_page_quotes_the_typical_documents(parts, tmp_path):
+    for kind in ("auto", "full", "excerpt"):
+        found = sections(render_page(parts, kind))["documents"]
+        quoted = zip(found["typical_documents"], found["quotes"], strict=True)
+        assert all(quote in parts.texts[row] for row, quote in quoted)
+    assert "quotes" not in sections(render_page(parts, "none"))["documents"]
+    bare = replace(parts, vectorizer=None)
+    assert len(sections(render_page(bare))["documents"]["quotes"]) == len(found["quotes"])
+    assert "quotes" not in sections(render_page(replace(parts, texts=None)))["documents"]
+    run = polyseme.fit(parts.texts, 3, levels="none", keep_texts=False)
+    quotes = sections(render_page(run))["documents"]["quotes"]
+    assert quotes == [document.quote for found in run.typical_documents(10) for document in found]
+
+
 def test_the_page_is_deterministic_and_allows_only_its_own_script(parts):
     text = render_page(parts)
     assert text == render_page(parts)

@@ -48,7 +48,7 @@ from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
 
 
-def write_page(model: Any, path: str | PathLike[str], text: str = "excerpt", **arguments: Any) -> None:
+def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **arguments: Any) -> None:
     """Write the explorer page of a fitted model, a run or PageData to an HTML file.
 
     The file is written atomically. It always contains the word counts of the documents.
@@ -59,23 +59,25 @@ def write_page(model: Any, path: str | PathLike[str], text: str = "excerpt", **a
         What the page shows.
     path : str or PathLike
         File to write.
-    text : {"excerpt", "full", "none"}, default="excerpt"
-        How much of each document's text the page contains.
+    text : {"auto", "full", "excerpt", "none"}, default="auto"
+        How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
+        "excerpt". "none" also leaves out the quotes of typical documents.
     **arguments : object
         Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
     """
     write_atomically(path, render_page(model, text, **arguments).encode("utf-8", "replace"))
 
 
-def render_page(model: Any, text: str = "excerpt", **arguments: Any) -> str:
+def render_page(model: Any, text: str = "auto", **arguments: Any) -> str:
     """Return the HTML of the page that `write_page` writes.
 
     Parameters
     ----------
     model : estimator, Run or PageData
         What the page shows.
-    text : {"excerpt", "full", "none"}, default="excerpt"
-        How much of each document's text the page contains.
+    text : {"auto", "full", "excerpt", "none"}, default="auto"
+        How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
+        "excerpt". "none" also leaves out the quotes of typical documents.
     **arguments : object
         Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
 
@@ -103,15 +105,16 @@ def render_page(model: Any, text: str = "excerpt", **arguments: Any) -> str:
     return "".join(filled[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-def show_page(model: Any, *, text: str = "excerpt", height: int = 800, **arguments: Any) -> NotebookPage:
+def show_page(model: Any, *, text: str = "auto", height: int = 800, **arguments: Any) -> NotebookPage:
     """Show the explorer page in a notebook.
 
     Parameters
     ----------
     model : estimator, Run or PageData
         What the page shows.
-    text : {"excerpt", "full", "none"}, default="excerpt"
-        How much of each document's text the page contains.
+    text : {"auto", "full", "excerpt", "none"}, default="auto"
+        How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
+        "excerpt". "none" also leaves out the quotes of typical documents.
     height : int, default=800
         Height of the frame in pixels.
     **arguments : object
@@ -143,7 +146,7 @@ class NotebookPage:
 def _as_page_data(model: Any, text: str, arguments: dict[str, Any]) -> PageData:
     """Return the data of the page; the full texts of a run are read only if the page contains them."""
     if isinstance(model, Run | TopicView) and not arguments:
-        return run_page_data(model, texts=text == "full")
+        return run_page_data(model, most_bytes={"full": None, "auto": MAX_FULL_TEXT}.get(text, 0))
     return page_data(model, **arguments)
 
 
@@ -169,7 +172,9 @@ def _digest(content: str) -> str:
 
 
 FORMAT_VERSION = 1
-TEXTS = ("excerpt", "full", "none")
+TEXTS = ("auto", "full", "excerpt", "none")
+MAX_FULL_TEXT = 5_000_000
+"""Bytes of the texts that a page contains by default."""
 MAX_LABELS = 200
 CANDIDATES, LAMBDAS = 30, 21
 """Words of a topic that the page shows, and steps of its slider for lambda."""
@@ -191,7 +196,7 @@ class Section:
     arrays: dict[str, Array]
 
 
-def summarize(data: PageData, text: str = "excerpt") -> dict[str, Section]:
+def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
     """Return the sections of a page.
 
     core : topics, words and facts about the fit; everything that the first view shows.
@@ -200,11 +205,12 @@ def summarize(data: PageData, text: str = "excerpt") -> dict[str, Section]:
     """
     if text not in TEXTS:
         raise InputError(f"text must be one of {', '.join(map(repr, TEXTS))}, got {text!r}.")
+    text, note = _chosen_text(data, text)
     texts = _texts(data, text)
     firsts = _chunks(texts)
     sections = {
-        "core": _core(data, text, firsts),
-        "documents": _documents(data),
+        "core": _core(data, text, note, firsts),
+        "documents": _documents(data, quotes=text != "none"),
         "counts": Section({}, pack_counts(data.counts)),
         "rules": Section(*word_rules(data.vectorizer)),
         "map": _map(data.document_map),
@@ -242,7 +248,7 @@ def periods(times: Sequence[Any]) -> Periods | None:
     return Periods([_period_name(number, unit, step) for number in range(first, last + 1)], of_documents)
 
 
-def _core(data: PageData, text: str, firsts: list[int]) -> Section:
+def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
     view = data.fitted.symmetric_view(data.documents)
     with single_threaded_blas():
         between = distances(data.topic_word)
@@ -275,6 +281,7 @@ def _core(data: PageData, text: str, firsts: list[int]) -> Section:
         "hidden": [int(column) for column in data.hidden],
         "measures": {name: _json_numbers(values) for name, values in measures.items()},
         "text": text,
+        "text_note": note,
         "text_starts": firsts,
         "history": {name: _json_numbers(values) for name, values in data.history.items()},
         "facts": {name: _json_value(value) for name, value in data.facts.items()},
@@ -380,7 +387,7 @@ def _candidates(amounts: WordAmounts) -> dict[str, Array]:
     }
 
 
-def _documents(data: PageData) -> Section:
+def _documents(data: PageData, *, quotes: bool) -> Section:
     n_docs = data.counts.shape[0]
     ids = data.ids or [str(number) for number in range(n_docs)]
     titles = data.titles or ids
@@ -388,6 +395,8 @@ def _documents(data: PageData) -> Section:
     if data.ids is not None and values["titles"] != data.ids:
         values["ids"] = data.ids
     shown = data.topic_documents(DOCUMENTS_SHOWN)
+    if quotes and (found := data.document_quotes(shown)) is not None:
+        values["quotes"] = [quote for of_topic in found for quote in of_topic]
     arrays = {
         **pack_weights(data.doc_topic),
         "typical_of_topic": encode_varints(np.array([len(rows) for rows in shown.documents])),
@@ -418,6 +427,17 @@ def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:
     rows = [[number_of[name] for name in dict.fromkeys(names) if name in number_of] for names in labels]
     sizes = np.array([len(row) for row in rows], dtype=np.int32)
     return sorted(frequent), sizes, np.array([number for row in rows for number in row], dtype=np.int32)
+
+
+def _chosen_text(data: PageData, text: str) -> tuple[str, str]:
+    """Return how much of the texts the page contains, and the reason if "auto" means excerpts."""
+    if text != "auto" or (data.texts is None and not data.text_bytes):
+        return "excerpt" if text == "auto" else text, ""
+    size = data.text_bytes or sum(len(full.encode("utf-8", "surrogatepass")) for full in data.texts or ())
+    if size < MAX_FULL_TEXT:
+        return "full", ""
+    how = "polyseme explore RUN --text full" if data.text_bytes else 'write_page(..., text="full")'
+    return "excerpt", f"Excerpt: these documents have {size / 1e6:.0f} MB of text; {how} shows all of it."
 
 
 def _texts(data: PageData, text: str) -> list[str]:

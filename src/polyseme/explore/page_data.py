@@ -16,6 +16,7 @@ from polyseme.core.fitted import (
     FittedTopics,
     Inference,
     TrainingDocuments,
+    WordDocuments,
     document_sums,
     posterior_operands,
     symmetric_view,
@@ -38,9 +39,11 @@ from polyseme.metrics.words import (
     words_of_amounts,
 )
 from polyseme.runs import Run
+from polyseme.runs.quotes import find_quotes
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.runs.view import TopicView
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
+from polyseme.text.words import plain_rules
 from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
 _NODE_WORDS = 12
@@ -100,8 +103,12 @@ class PageData:
         Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
     finer : sequence of sequence of mapping, default=()
         For each topic, the topics of finer levels below it: level, topic, name, weight, parent_share, words, children.
+    text_bytes : int, default=0
+        Size of the texts of a run, which may be left out of `texts`.
     typical : TopicDocuments or None, default=None
         Most typical documents of each topic, if they are known.
+    quotes : sequence of sequence of str or None, default=None
+        A sentence of each of the typical documents of each topic; taken from the texts if None.
     hidden : sequence of int, default=()
         Columns of words that no list shows.
     groups : array of int or None, default=None
@@ -135,7 +142,9 @@ class PageData:
     measures: Mapping[str, Floats] = field(default_factory=dict)
     tree: Sequence[Mapping[str, Any]] = ()
     finer: Sequence[Sequence[Mapping[str, Any]]] = ()
+    text_bytes: int = 0
     typical: TopicDocuments | None = None
+    quotes: Sequence[Sequence[str]] | None = None
     hidden: Sequence[int] = ()
     groups: Array | None = None
     junk: Mapping[int, str] = field(default_factory=dict)
@@ -267,8 +276,40 @@ class PageData:
         """
         if self.typical is not None and n_documents <= N_RANKED:
             return self.typical
-        fitted = replace(self.fitted, unigram=_unigram(self.counts))
-        return topic_documents(fitted, self.documents, [self.counts], n_documents, groups=self.groups)
+        return topic_documents(self._counted, self.documents, [self.counts], n_documents, groups=self.groups)
+
+    def document_quotes(self, shown: TopicDocuments) -> Sequence[Sequence[str]] | None:
+        """Return a sentence of each of the typical documents of each topic.
+
+        Parameters
+        ----------
+        shown : TopicDocuments
+            Typical documents, the result of `topic_documents`.
+
+        Returns
+        -------
+        list of lists of str or None
+            Quotes in the order of the documents; None if there are no texts.
+        """
+        texts = self.texts if self.texts is not None else self.excerpts
+        if self.quotes is not None or texts is None:
+            return self.quotes
+        transform = self._count_known_words if self.vectorizer is None else self.vectorizer.transform
+        titles = self.titles or [""] * len(texts)
+        return find_quotes(
+            self._counted, self.documents, shown.documents, texts.__getitem__, titles, transform, self.hidden
+        )
+
+    @cached_property
+    def _counted(self) -> FittedTopics:
+        """The topics with the frequencies of the words in these documents."""
+        amounts = WordDocuments(*self.word_documents[1:4])
+        return replace(self.fitted, unigram=_unigram(self.counts), word_documents=amounts)
+
+    def _count_known_words(self, texts: list[str]) -> Any:
+        """Count the words of texts, split as CountVectorizer does, that are in the vocabulary."""
+        counts = plain_rules({word: column for column, word in enumerate(self.vocabulary)}).transform(texts)
+        return sp.csr_array((counts.values, counts.indices, counts.indptr), (len(texts), len(self.vocabulary)))
 
 
 def page_data(
@@ -356,14 +397,19 @@ def page_data(
     )  # fmt: skip
 
 
-def run_page_data(run: Run | TopicView, *, texts: bool = True) -> PageData:
-    """Collect the data of a page from a run. `texts` says whether to read the full texts, if the run stores them."""
+def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> PageData:
+    """Collect the data of a page from a run, with the full texts if it stores them and they have less than this size.
+
+    most_bytes : None: texts of any size; 0: no texts.
+    """
     view = run.view if isinstance(run, Run) else run
+    text_bytes = view.corpus.text_bytes if most_bytes else 0
+    texts = most_bytes is None or text_bytes < most_bytes
     corpus, info, times = view.corpus, view.store.info, view.corpus.column("time")
     data = page_data(
         view.model, corpus.counts, view.store.vocabulary, vectorizer=view.store.vectorizer, ids=corpus.ids,
         titles=list(corpus.names), labels=corpus.column("label"), times=times if any(times) else None,
-        texts=corpus.texts if texts else None, typical=view.typical, groups=corpus.groups,
+        texts=corpus.texts if texts else None, text_bytes=text_bytes, typical=view.typical, groups=corpus.groups,
         junk={topic: mark.reason for topic, mark in view.junk.items()},
         title=view.title or "Topics",
     )  # fmt: skip
@@ -373,6 +419,7 @@ def run_page_data(run: Run | TopicView, *, texts: bool = True) -> PageData:
     return replace(
         data,
         excerpts=corpus.column("excerpt"),
+        quotes=[[document.quote for document in found] for found in view.typical_documents(N_RANKED)],
         topic_names=dict(enumerate(view.topic_titles)),
         hidden=view.hidden_columns,
         selection=[{"k": row.n_topics, "agreement": row.agreement, "error": row.agreement_error} for row in rows],

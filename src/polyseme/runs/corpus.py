@@ -129,6 +129,13 @@ class RunCorpus:
         self.check_fits_in_memory(self.store.info.model.n_topics)
         return list(stored) if self.rows is None else stored.take(self.rows)
 
+    @property
+    def text_bytes(self) -> int:
+        """Size of the texts in UTF-8; 0 if the run does not store texts."""
+        stored = self.store.texts
+        texts = () if stored is None else stored if self.rows is None else map(stored.__getitem__, self.rows.tolist())
+        return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+
     def sampled_texts(self, size: int) -> tuple[Array, Iterator[str]]:
         """Return the rows and the texts of documents that are drawn at random; none without texts."""
         stored = self.store.texts

@@ -37,6 +37,7 @@ from polyseme.options import named
 from polyseme.runs.store import damage_error
 from polyseme.text.dates import Days, days_of
 from polyseme.text.readers.inputs import LABEL_SEPARATOR, Document
+from polyseme.text.sentences import shortened
 
 STORE, TEXTS = "documents", "texts"
 """Names of the two files, without the suffix: of a run, and of the texts that an unfinished run will not store."""
@@ -58,8 +59,8 @@ _LABEL_NAMES = "labels"
 
 
 def excerpt(text: str) -> str:
-    """Return the beginning of a text on one line."""
-    return " ".join(text[: 2 * EXCERPT_LENGTH].split())[:EXCERPT_LENGTH]
+    """Return the beginning of a text on one line, which ends at a sentence or a word."""
+    return shortened(text, EXCERPT_LENGTH)
 
 
 def metadata(document: Document) -> tuple[Any, ...]:

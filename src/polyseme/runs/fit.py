@@ -93,7 +93,7 @@ def fit(
     keep_texts: bool = True,
     namer: Namer | None = None,
     page: bool = True,
-    page_text: str = "excerpt",
+    page_text: str = "auto",
     shards: bool | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -180,8 +180,9 @@ def fit(
         documents.
     page : bool, default=True
         Whether to write the explorer page into `output`.
-    page_text : {"excerpt", "full", "none"}, default="excerpt"
-        How much of each document's text the page contains.
+    page_text : {"auto", "full", "excerpt", "none"}, default="auto"
+        How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
+        "excerpt".
     shards : bool or None, default=None
         Whether to count and fit from files instead of memory. None: if the texts have more than 2^30 characters.
     overwrite : bool, default=False
@@ -371,7 +372,7 @@ def fit_run(
             draft.stage("levels", lambda: _make_levels(draft))
         if title is None and output is not None:
             title = output.resolve().name
-        call: Any = {"title": title, "page_text": page or "excerpt", "command": tuple(command), **version_info()}
+        call: Any = {"title": title, "page_text": page or "auto", "command": tuple(command), **version_info()}
         draft.finish(replace(draft.info, **call), page=page)
     return draft.run
 

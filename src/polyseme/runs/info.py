@@ -263,7 +263,7 @@ class RunInfo:
     """Facts about the run before the last edit, to undo it; None if there is nothing to undo."""
     updates: tuple[Update, ...] = ()
     title: str | None = None
-    page_text: Literal["excerpt", "full", "none"] = "excerpt"
+    page_text: Literal["auto", "full", "excerpt", "none"] = "auto"
     """How much of each document's text the explorer page contains."""
     command: tuple[str, ...] = ()
     written: str = ""

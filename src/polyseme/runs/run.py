@@ -295,15 +295,16 @@ class Run:
         """
         return self.view.evaluate(source, n_words=n_words, smoothing=smoothing, verbose=verbose, **reading)
 
-    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "excerpt") -> Any:
+    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Any:
         """Write the explorer page: one HTML file that needs no server and no network.
 
         Parameters
         ----------
         path : str, PathLike or None, default=None
             File to write. None: nothing is written, and the page is returned for display in a notebook.
-        text : {"excerpt", "full", "none"}, default="excerpt"
-            How much of each document's text the page contains. It always contains the word counts.
+        text : {"auto", "full", "excerpt", "none"}, default="auto"
+            How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
+            "excerpt". The page always contains the word counts, and quotes of typical documents except with "none".
 
         Returns
         -------

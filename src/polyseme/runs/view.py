@@ -310,7 +310,7 @@ class TopicView:
             return info.title
         return f"{info.title or self.store.path.name} ({len(rows):,} of {info.documents:,} documents)"
 
-    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "excerpt") -> Any:
+    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Any:
         """Write the explorer page of this level, or return it for display in a notebook."""
         from polyseme.explore import show_page, write_page
 

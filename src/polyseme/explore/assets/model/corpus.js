@@ -51,6 +51,7 @@ import { WordRules } from "./words.js";
  * @property {number[]} hidden
  * @property {Record<string, (number | null)[]>} measures
  * @property {"excerpt" | "full" | "none"} text
+ * @property {string} text_note why the page has excerpts, or ""
  * @property {number[]} text_starts
  * @property {Record<string, (number | null)[]>} history
  * @property {Record<string, unknown>} facts
@@ -88,6 +89,7 @@ import { WordRules } from "./words.js";
  * @property {Int32Array} [document_periods]
  * @property {Uint32Array} typical_documents
  * @property {Float32Array} typical_nats
+ * @property {string[]} [quotes] a sentence of each typical document
  * @property {Uint32Array} [copies]
  * @property {Sparse} byWord counts, words x documents
  * @property {Sparse} byDocument counts, documents x words

@@ -18,7 +18,8 @@
 //              candidate_documents (n_zw), candidate_frequency (df_w); numbers of topics that are
 //              off (inactive); and what folding.js needs: background, alpha and totals, mean and
 //              precision
-//   documents  values: titles, and ids, labels, periods, times if there are any
+//   documents  values: titles, and ids, labels, periods, times if there are any; quotes (of the
+//              typical documents) if the page has texts
 //              arrays: P(z|d) document by document: topics_of_document (varints),
 //              document_topics, document_shares (in steps of 1/shares); topic by topic
 //              typical_of_topic (varints), typical_documents, typical_nats; labels_of_document,

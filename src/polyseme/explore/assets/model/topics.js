@@ -64,10 +64,11 @@ export function topWords(topic, count) {
 }
 
 /**
- * Returns the documents that a topic explains best relative to their length: see runs/documents.py.
+ * Returns the documents that a topic explains best relative to their length (runs/typical.py), with
+ * a quote of each (runs/quotes.py).
  *
  * @param {number} topic
- * @returns {{document: number, share: number, tokens: number, nats: number}[]}
+ * @returns {{document: number, share: number, tokens: number, nats: number, quote?: string}[]}
  */
 export function typicalDocuments(topic) {
   const [from, to] = [corpus.typical[topic], corpus.typical[topic + 1]];
@@ -78,6 +79,7 @@ export function typicalDocuments(topic) {
       share,
       tokens: share * corpus.tokens[d],
       nats: corpus.typical_nats[from + i],
+      quote: corpus.quotes?.[from + i],
     };
   });
 }

@@ -101,7 +101,9 @@ function textCard(d, text, theta) {
     "choose a word to see all its senses.";
   if (text) {
     const part =
-      model.text === "excerpt" ? " The page contains only the beginning of each text." : "";
+      model.text === "excerpt"
+        ? ` ${model.text_note || "The page contains only the beginning of each text."}`
+        : "";
     return card("Text", coloredText(text, theta), { note: colors + part });
   }
   const { words, values } = countsOfDocument(d);

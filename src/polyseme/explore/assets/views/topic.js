@@ -154,24 +154,36 @@ function wordsCard(topic, settings) {
 function typicalCard(topic) {
   const found = typicalDocuments(topic);
   const content = found.length
-    ? documentList(found.map(({ document: d, share }) => ({ document: d, shown: percent(share) })))
+    ? documentList(
+        found.map(({ document: d, share, quote }) => ({
+          document: d,
+          shown: percent(share),
+          detail: quote && h("p.snippet", {}, quote),
+        })),
+      )
     : empty("No document is typical of this topic.");
   return card("Typical documents", content, {
     note:
-      "The documents that the topic explains best relative to their length; " +
-      "the figure is its share of the document.",
+      "The documents that the topic explains best relative to their length, with the sentence " +
+      "that it explains best; the figure is its share of the document.",
     save: {
       name: `documents of topic ${topic}`,
       rows: () => {
         const typical = new Set(found.map(({ document: d }) => d));
         const others = largestDocuments(topic, 200)
           .filter(({ document: d }) => !typical.has(d))
-          .map((other) => ({ ...other, nats: "" }));
+          .map((other) => ({ ...other, nats: "", quote: "" }));
         return [
-          ["document", "share", "tokens of the topic", "nats per token"],
+          ["document", "share", "tokens of the topic", "nats per token", "quote"],
           ...[...found, ...others]
             .slice(0, 200)
-            .map(({ document: d, share, tokens, nats }) => [corpus.titles[d], share, tokens, nats]),
+            .map(({ document: d, share, tokens, nats, quote }) => [
+              corpus.titles[d],
+              share,
+              tokens,
+              nats,
+              quote ?? "",
+            ]),
         ];
       },
     },
