@@ -51,7 +51,7 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     documents = open_run(finished).documents
     assert documents.columns == [
         "id", "title", "label", "time", "source", "excerpt", "duplicate_of", "duplicate_row", "tokens", "topic",
-        "share", "topic_0", "topic_1",
+        "name", "share", "topic_0", "topic_1",
     ]  # fmt: skip
     assert documents["label"].value_counts().sort("count")["count"].to_list() == [10, 20]
     np.testing.assert_allclose(documents["topic_0"] + documents["topic_1"], 1, atol=1e-5)

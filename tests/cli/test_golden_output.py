@@ -134,7 +134,7 @@ def test_help_groups_the_commands(place):
     found = {heading: re.findall(r"^ +(\w+)", commands, re.M) for heading, commands in groups}
     assert found == {
         "Start": ["demo", "fit", "select"],
-        "Look": ["topics", "explore", "search"],
+        "Look": ["topics", "explore", "search", "report"],
         "Measure": ["evaluate", "compare"],
         "Use and change": ["transform", "update", "edit", "export"],
     }

@@ -1,11 +1,11 @@
 """Commands on a run: ``transform``, ``update``, ``edit``, ``explore`` and ``compare``."""
 
 import csv
-import importlib.util
 import io
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,12 +97,41 @@ def test_export_writes_the_documents_of_python(place: Path) -> None:
     assert "must end with .csv" in run("export", "run", "-o", "a.txt", cwd=place).stderr
 
 
-def test_export_to_excel_needs_a_package(place: Path) -> None:
-    result = run("export", "run", "-o", "a.xlsx", "-q", cwd=place)
-    if importlib.util.find_spec("xlsxwriter"):
-        assert (place / "a.xlsx").read_bytes().startswith(b"PK")
-    else:
-        assert "--output: .xlsx needs XlsxWriter: pip install XlsxWriter, or write .csv." in result.stderr
+def test_export_to_excel_has_the_names_of_topics(place: Path) -> None:
+    pytest.importorskip("xlsxwriter", reason="needs polyseme[report]")
+    calamine = pytest.importorskip("python_calamine", reason="needs polyseme[files]")
+    assert run("export", "run", "-o", "a.xlsx", "-q", cwd=place).exit_code == 0
+    header, *rows = calamine.CalamineWorkbook.from_path(place / "a.xlsx").get_sheet_by_index(0).to_python()
+    opened = open_run(place / "run")
+    assert len(rows) == 30
+    for row, topic, share in zip(rows, opened.documents["topic"], opened.documents["share"], strict=True):
+        cells = dict(zip(header, row, strict=True))
+        assert (cells["topic"], cells["name"]) == (topic, opened.topic_titles[topic])
+        assert cells["share"] == pytest.approx(share, abs=1e-9)
+
+
+def test_export_to_excel_names_the_extra(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    result = run("export", "run", "-o", "b.xlsx", "-q", cwd=place)
+    assert result.exit_code == 1
+    assert "A table in .xlsx needs the extra 'report': pip install 'polyseme[report]'." in result.stderr
+    assert not (place / "b.xlsx").exists()
+
+
+# report
+
+
+def test_a_report_is_written_in_the_format_of_its_name(place: Path) -> None:
+    result = run("report", "run", "-o", "report.md", "--title", "What is in them?", cwd=place)
+    assert result.stdout == "Written to report.md.\n"
+    content = (place / "report.md").read_text(encoding="utf-8")
+    assert content.startswith("# What is in them?\n")
+    assert all(f"### {rank}. " in content for rank in (1, 2, 3))
+    wrong = run("report", "run", "-o", "report.pdf", cwd=place)
+    assert wrong.exit_code == 1
+    assert wrong.stderr == (
+        "polyseme: report.pdf must end with .docx, .html or .md: these are the formats of a report.\n"
+    )
 
 
 # update

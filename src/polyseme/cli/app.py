@@ -26,6 +26,7 @@ from polyseme.cli.commands.evaluate import evaluate
 from polyseme.cli.commands.explore import explore
 from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
+from polyseme.cli.commands.report import report
 from polyseme.cli.commands.search import EXCLUDED_WORD, search
 from polyseme.cli.commands.select import select
 from polyseme.cli.commands.topics import topics
@@ -36,7 +37,7 @@ from polyseme.options import GROUPS, OUTPUT, naming_flags
 
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
-    "Look": (topics, explore, search),
+    "Look": (topics, explore, search, report),
     "Measure": (evaluate, compare),
     "Use and change": (transform, update, edit, export),
 }

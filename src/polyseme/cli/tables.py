@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, MissingExtraError
 
 FORMATS = ("csv", "parquet", "jsonl", "xlsx")
 TABLE_HELP = "File to write: .csv, .parquet, .jsonl or .xlsx."
@@ -41,5 +41,5 @@ def encode_table(frame: Any, kind: str) -> bytes:
     try:
         frame.write_excel(content)
     except ModuleNotFoundError:
-        raise InputError("--output: .xlsx needs XlsxWriter: pip install XlsxWriter, or write .csv.") from None
+        raise MissingExtraError("A table in .xlsx", "report") from None
     return content.getvalue()

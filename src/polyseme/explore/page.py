@@ -90,7 +90,7 @@ def render_page(model: Any, text: str = "auto", **arguments: Any) -> str:
     first, *others = (_block(name, section) for name, section in summarize(data, text).items())
     script, style = _script(), _asset("style.css")
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data: blob:; "
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
     filled = {
@@ -166,7 +166,7 @@ def _script() -> str:
     return bundle("app.js", _asset)
 
 
-def _digest(content: str) -> str:
+def digest(content: str) -> str:
     """Return the source expression of a content security policy that allows exactly this script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 

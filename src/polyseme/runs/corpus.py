@@ -109,6 +109,13 @@ class RunCorpus:
         labels = self.store.documents.labels(None if fits else MAX_LABELS)
         return labels if self.rows is None else Labels.of(labels.names, labels.numbers[self.rows])
 
+    @property
+    def days(self) -> Array:
+        """Day of each document as the ordinal of its date, 0 if it has no date."""
+        days = self.store.documents.arrays["days"]
+        days = days if len(days) else np.zeros(len(self.store.documents), dtype=np.int32)
+        return days if self.rows is None else days[self.rows]
+
     @cached_property
     def groups(self) -> Array:
         """For each document, the row of the first document in its group of near-duplicates."""

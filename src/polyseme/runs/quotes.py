@@ -30,7 +30,7 @@ SHRINKAGE = 10.0
 """Words without gain that are added to each sentence."""
 _MAX_CHARACTERS = 100_000
 """Characters at the beginning of a text of which a quote is taken."""
-_TITLE_LENGTH = 1.5
+_TITLE_LENGTH = 2.0
 """A sentence that contains the title is a title as well, unless it is longer than the title by this factor."""
 
 

@@ -57,7 +57,7 @@ class Run:
 
     @property
     def documents(self) -> Any:
-        """Polars frame with metadata (id, title, ..., duplicate_of), tokens, topic, share, topic_0, topic_1 ..."""
+        """Polars frame with metadata (id, title, ...), tokens, topic, name, share, topic_0, topic_1 ..."""
         return self.view.documents
 
     @property
@@ -165,9 +165,9 @@ class Run:
         -------
         TopicView
             The topics of this level. Its attributes and methods `model`, `doc_topic`, `topics`, `topic_words`,
-            `topic_titles`, `typical_documents`, `documents`, `transform`, `search`, `evaluate`, `explore` and
-            `naming_prompt` are those of a run; `parents` has the topic of the level above to which each topic belongs,
-            `corpus` the counts and texts.
+            `topic_titles`, `typical_documents`, `documents`, `transform`, `search`, `evaluate`, `explore`,
+            `report` and `naming_prompt` are those of a run; `parents` has the topic of the level above to which each
+            topic belongs, `corpus` the counts and texts.
 
         Raises
         ------
@@ -312,6 +312,23 @@ class Run:
             The file, or the page.
         """
         return self.view.explore(path, text=text)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report to hand over: the documents, a chart, the topics with quotes, labels, time, what to cite.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            File to write: .docx (needs the extra ``report``), .html or .md.
+        title : str or None, default=None
+            Title, such as the question that the report answers. None: the title of the run.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        return self.view.report(path, title=title)
 
     def naming_prompt(self, n_words: int = 10, n_documents: int = 3) -> str:
         """Return a prompt that asks a language model for names of the topics.

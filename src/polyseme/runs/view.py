@@ -225,7 +225,7 @@ class TopicView:
 
     @cached_property
     def documents(self) -> Any:
-        """Polars frame with metadata (id, title, ..., duplicate_of), tokens, topic, share, topic_0, topic_1 ..."""
+        """Polars frame with metadata (id, title, ...), tokens, topic, name, share, topic_0, topic_1 ..."""
         import polars as pl
 
         self.corpus.check_fits_in_memory(self.fitted.n_topics)
@@ -240,6 +240,8 @@ class TopicView:
             schema={**dict.fromkeys((*COLUMNS, "duplicate_of"), pl.String), "duplicate_row": pl.Int64},
         )
         frame = _with_topics(frame, self.corpus.counts, self.doc_topic)
+        titles = pl.Series("name", [self.topic_titles[topic] for topic in frame["topic"]], dtype=pl.String)
+        frame = frame.insert_column(frame.columns.index("topic") + 1, titles)
         finer = self.levels[1:] if self.finer is None else []
         main = {f"level_{n_topics}": self.level(n_topics).doc_topic.argmax(axis=1) for n_topics in finer}
         return frame.with_columns(pl.Series(name, topics, dtype=pl.Int32) for name, topics in main.items())
@@ -317,6 +319,13 @@ class TopicView:
         if path is None:
             return show_page(self.in_memory(), text=text)
         write_page(self.in_memory(), path, text)
+        return Path(path)
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report of this level to a .docx, .html or .md file."""
+        from polyseme.explore.report import write_report
+
+        write_report(self.in_memory(), path, title)
         return Path(path)
 
 

@@ -18,12 +18,12 @@ def export(run: RunFolder, output: Path, level: int | None, quiet: bool) -> None
     """Write the documents of a run with their topics to a table.
 
     Columns: id, title, label, time, source, excerpt, duplicate_of and duplicate_row (the first document of a group of
-    near-duplicates), tokens, topic (the main topic), share (its weight), the weight of each topic as topic_0, topic_1
-    ..., and the main topic at each finer level, such as level_40.
+    near-duplicates), tokens, topic (the main topic), name, share (its weight), the weight of each topic as topic_0,
+    topic_1 ..., and the main topic at each finer level, such as level_40.
 
     Examples:
 
-      polyseme export letters-run -o letters.csv
+      polyseme export letters-run -o letters.xlsx
 
       polyseme export letters-run --level 40 -o letters.parquet
     """
