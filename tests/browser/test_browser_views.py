@@ -236,6 +236,14 @@ def fruit_run(tmp_path_factory):
     return fit(FRUIT, 2, random_state=0, language="english", min_df=1, max_df=1.0, page=False, output=place)
 
 
+def test_the_page_of_a_large_corpus_says_why_it_has_excerpts(opened, fruit_run, tmp_path, monkeypatch):
+    monkeypatch.setattr("polyseme.explore.page.MAX_FULL_TEXT", 1)
+    write_page(fruit_run, tmp_path / "page.html")
+    page = opened(tmp_path / "page.html")
+    page.go("#/document/0")
+    assert "polyseme explore RUN --text full shows all of it" in page.text()
+
+
 @pytest.mark.parametrize(("text", "having", "words"), [("full", 3, 0), ("excerpt", 2, 2), ("none", 0, 4)])
 def test_phrases_are_looked_up_in_the_texts_that_the_page_has(opened, fruit_run, tmp_path, text, having, words):
     """With complete texts the hits are those of the run. Otherwise documents with the words alone are a second list."""

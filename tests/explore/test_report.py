@@ -66,12 +66,10 @@ def test_the_report_shows_documents_topics_and_quotes(run, blocks):
     expected = [Quote(document.quote, document.title) for topic in order for document in typical[topic]]
     assert of(blocks, Quote) == expected
     words = run.topic_words(10)
-    assert [
-        ", ".join(words[topic]) in block.text
-        for topic, block in zip(
-            order, [block for block in of(blocks, Paragraph) if "Words:" in block.text], strict=True
-        )
-    ] == [True, True]
+    described = [block.text for block in of(blocks, Paragraph) if "Words:" in block.text]
+    for topic, text in zip(order, described, strict=True):
+        assert ", ".join(words[topic]) in text
+        assert f"Share {weights[topic]:.1%}" in text
 
 
 def test_groups_and_periods_have_counts_and_gaps(run, blocks):

@@ -21,15 +21,20 @@ def count(texts):
     return sp.csr_array(np.array(rows, dtype=float).reshape(len(texts), len(WORDS)))
 
 
-def quote(text, title="", topic=0, hidden=()):
-    """Return the quote of a document that is half about the sea (topic 0) and half about the kitchen (topic 1)."""
+def quotes(texts, titles, topic=0, hidden=()):
+    """Return quotes of documents that are half about the sea (topic 0) and half about the kitchen (topic 1)."""
     phi = np.repeat([[0.24, 0.01], [0.01, 0.24]], 4, axis=1)
     fitted = FittedTopics(
         phi, np.full(2, 0.5), np.full(8, 0.125), np.ones(2, dtype=bool), 1000.0, 50.0, MaximumLikelihood()
     )
-    documents = TrainingDocuments(np.ones(1), np.array([[0.5, 0.5]]), np.zeros(1))
-    rows = [[0], []] if topic == 0 else [[], [0]]
-    return find_quotes(fitted, documents, rows, lambda row: text, [title], count, hidden)[topic][0]
+    n = len(texts)
+    documents = TrainingDocuments(np.full(n, 1 / n), np.full((n, 2), 0.5), np.zeros(n))
+    rows = [list(range(n)), []][:: 1 if topic == 0 else -1]
+    return find_quotes(fitted, documents, rows, texts.__getitem__, titles, count, hidden)[topic]
+
+
+def quote(text, title="", topic=0, hidden=()):
+    return quotes([text], [title], topic, hidden)[0]
 
 
 def test_each_topic_quotes_its_own_sentence():
@@ -49,6 +54,11 @@ def test_the_title_is_not_quoted():
         "The sailor was tired and went home early."
     )
     assert quote(SEA, title=SEA) == SEA  # there is nothing else
+
+
+def test_two_documents_of_a_topic_have_different_quotes():
+    other = "The sailor was tired and went home early."
+    assert quotes([SEA, f"{SEA} {other}", SEA], ["", "", ""]) == [SEA, other, SEA]
 
 
 def test_hidden_words_do_not_count():

@@ -6,8 +6,8 @@ A sentence s of document d with n words, known or not, has the score
 
 where each word counts once, and r_zw is that of the rank of typical documents (`polyseme.runs.typical`). SHRINKAGE
 keeps fragments of three words from winning, the division by n long sentences. A sentence that repeats the title is left
-out. Of a sentence that is longer than MAX_LENGTH the best part is quoted, and so is that of a text without sentences,
-such as a table or a list.
+out, and so is one that another document of the topic is quoted with. Of a sentence that is longer than MAX_LENGTH the
+best part is quoted, and so is that of a text without sentences, such as a table or a list.
 """
 
 from __future__ import annotations
@@ -87,11 +87,13 @@ def find_quotes(
     scores = scorer.scores(counts, slice(0, len(every))) * (np.diff(counts.indptr) / (n_words + SHRINKAGE))[:, None]
     first = dict(zip(distinct, np.cumsum([0, *sizes]).tolist(), strict=False))
 
-    def best(topic: int, row: int) -> str:
-        start, found = first[row], passages[row]
-        return found[int(scores[start : start + len(found), topic].argmax())]
-
-    return [[best(topic, row) for row in of_topic] for topic, of_topic in enumerate(rows)]
+    quotes: list[list[str]] = [[] for _ in rows]
+    for topic, of_topic in enumerate(rows):
+        for row in of_topic:
+            found = passages[row]
+            ranked = [found[i] for i in np.argsort(-scores[first[row] :, topic][: len(found)], kind="stable")]
+            quotes[topic].append(next((passage for passage in ranked if passage not in quotes[topic]), ranked[0]))
+    return quotes
 
 
 def _passages(text: str, title: str) -> list[str]:
