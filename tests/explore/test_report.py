@@ -3,6 +3,7 @@
 import builtins
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,7 +90,8 @@ def test_groups_and_periods_have_counts_and_gaps(run, blocks):
 def test_the_report_says_how_the_number_was_chosen_and_what_to_cite(blocks):
     assert section(blocks, "How the number of topics was chosen") == [Paragraph("2 topics: the number was given.")]
     cited = section(blocks, "How to cite and repeat this")
-    assert "polyseme" in cited[0].text
+    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r'^title: "(.*)"', citation, re.MULTILINE)[1] in cited[0].text
     assert "Hofmann" in cited[1].text
     assert dict(cited[2].rows)["seed"] == "0"
 

@@ -43,6 +43,27 @@ def test_each_topic_quotes_its_own_sentence():
     assert quote(text, topic=1) == SOUP
 
 
+def test_a_quote_has_the_largest_score_by_the_formula():
+    """Sentences of random words, whose scores are computed naively."""
+    rng = np.random.default_rng(0)
+    words = [rng.choice([*WORDS, "and", "of"], size) for size in rng.integers(6, 20, 30)]
+    sentences = ["The " + " ".join(some) + "." for some in words]
+    phi, theta = rng.dirichlet(np.ones(8), 2), np.array([[0.3, 0.7]])
+    unigram = theta[0] @ phi
+    fitted = FittedTopics(phi, theta[0], unigram, np.ones(2, dtype=bool), 500.0, 50.0, MaximumLikelihood())
+    documents = TrainingDocuments(np.ones(1), theta, np.zeros(1))
+    found = find_quotes(fitted, documents, [[0], [0]], lambda row: " ".join(sentences), [""], count)
+    for topic in range(2):
+        scores = []
+        for some in words:
+            columns = [WORDS.index(word) for word in sorted(set(some)) if word in WORDS]
+            ratio = (500 * phi[topic] + 20) / (500 * unigram + 20)
+            gains = [theta[0, topic] * phi[topic, w] / unigram[w] * np.log(ratio[w]) for w in columns]
+            scores.append(sum(gains) / (len(some) + 1 + 10))
+        assert found[topic] == [sentences[int(np.argmax(scores))]]
+    assert found[0] != found[1]
+
+
 def test_neither_a_fragment_nor_a_long_sentence_wins():
     long = "They said that " + "and then and there " * 8 + "the ship, the harbor, the cargo and the sailor were seen."
     assert quote(f"Ship harbor cargo.\n\n{long} {SEA}") == SEA
