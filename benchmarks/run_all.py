@@ -98,6 +98,7 @@ BENCHMARKS = {
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
     "reading": Benchmark("Topics to read", "--parts planted unigrams levels --quick", ""),
+    "starts": Benchmark("Starts of a given number of topics", "--quick", ""),
     "judging": Benchmark("Held-out scores and choices based on them", "--quick", ""),
     "overfitting": Benchmark(
         "Overfitting of plain and tempered EM",

@@ -50,12 +50,12 @@ def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_demo_on_real_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo reads more packages, and takes half a minute; tests/test_datasets.py reads them all."""
     monkeypatch.setattr("polyseme.datasets.docstrings", partial(docstrings, ("sklearn",), standard_library=False))
-    result = here("demo", "-k", "3", "--max-iter", "5")
+    result = here("demo", "-k", "3", "--max-iter", "2")
     assert result.exit_code == 0, result.output
     for part in ("sklearn", "topic  weight", "documents,", "tokens", "Perplexity", "Try next"):
         assert part in result.stdout
     assert result.stdout.endswith(f"Page to explore: {Path('polyseme-demo', 'explorer.html')}\n")
-    assert "Stopped after 5 iterations" in result.stderr
+    assert "Stopped after 2 iterations" in result.stderr
 
 
 def test_demo_is_repeatable(small_corpus: None) -> None:

@@ -59,7 +59,7 @@ main()
 PHASES = {
     "reading": "polyseme.runs.documents:DocumentWriter.add:200",
     "sharding": "polyseme.data.shard_writer:write_shard:2",
-    "fitting": "polyseme.data.disk:LocalShards.run:9",
+    "fitting": "polyseme.data.disk:LocalShards.run:4",
     "folding": "polyseme.data.disk:fold_shard:2",
     "levels": "polyseme.runs.write:RunDraft.save_level:0",
     "writing": "polyseme.runs.write:topics_csv:1",
@@ -89,10 +89,10 @@ def test_a_fit_killed_in_any_step_resumes_to_the_same_bits(phase: str, place: Pa
     assert sorted(path.name for path in place.iterdir() if path.name != "lines.txt") == ["run", "wanted"]
     n_shards = len(open_run(place / "run").store.shards.manifest.shards)
     assert len(written) == n_shards - done
-    # The tenth step, of iteration 9, is killed. A resumed fit repeats the step at the point of the last iteration.
+    # The fifth step, of iteration 4, is killed. A resumed fit repeats the step at the point of the last iteration.
     # The level of six topics has one iteration over all shards.
     assert open_run(place / "run").levels == [3, 6]
-    assert len(steps) == {"fitting": 1 + 12 - 8 + 2, "folding": 1 + 2, "levels": 2, "writing": 0}.get(phase, 13 + 2)
+    assert len(steps) == {"fitting": 1 + 5 - 3 + 2, "folding": 1 + 2, "levels": 2, "writing": 0}.get(phase, 6 + 2)
 
 
 def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:

@@ -327,7 +327,8 @@ def test_a_leaf_without_documents_has_a_valid_distribution():
         ({"tree": [-1, 0, 0], "silent": [0, 1]}, "leaf 1"),
         ({"growth": 1}, "growth must be a whole number of at least 2"),
         ({"growth": 2}, "growth allows at most 2 leaves, but the tree has 4"),
-        ({"init": "oracle"}, "init must be one of"),
+        ({"init": "oracle"}, "init must be one of 'plsa', 'random' or (None, topic_word)"),
+        ({"init": (None, np.ones((3, 3)))}, "topic_word must be an array of shape"),
         ({"solver": "scd"}, "solver must be one of"),
     ],
 )
@@ -335,6 +336,13 @@ def test_wrong_parameters_raise(parameters, words):
     with pytest.raises(InputError) as error:
         fitted(**parameters)
     assert words in sentence(error)
+
+
+def test_a_fit_from_given_topics_orders_them_by_similarity():
+    start = fitted(max_iter=1).components_
+    first, second = (fitted(init=(None, topics), random_state=seed) for seed, topics in ((0, start), (1, start[::-1])))
+    np.testing.assert_allclose(first.log_likelihood_, second.log_likelihood_, rtol=1e-4)
+    assert not np.allclose(first.log_likelihood_, fitted(init="random").log_likelihood_, rtol=1e-4)
 
 
 def test_wrong_settings_of_growth_raise():

@@ -11,7 +11,7 @@ from polyseme.data import shard_writer as writing
 from polyseme.runs import documents, open_run
 from polyseme.solvers import base
 
-MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "12")
+MODEL = ("-k", "3", "-o", "run", "-q", "--max-iter", "5")
 
 
 def make_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from polyseme import InputError, UnsupportedError
 from polyseme.progress import SilentReporter
 from polyseme.runs import fit as fitting
 from polyseme.runs import store as folder
-from polyseme.selection import reading_topics
+from polyseme.selection import consensus_topics, reading_topics
 from polyseme.text import Document, read
 
 SETTINGS = {"max_df": 1.0}
@@ -118,6 +119,34 @@ def test_a_chosen_number_starts_from_the_typical_fit(monkeypatch: pytest.MonkeyP
             polyseme.fit(texts, output=tmp_path / "resumed", **SETTINGS)
     resumed = polyseme.fit(texts, output=tmp_path / "resumed", resume=True, **SETTINGS)
     np.testing.assert_array_equal(resumed.model.components_, run.model.components_)
+
+
+@pytest.mark.parametrize(
+    ("model", "estimator"),
+    [
+        ("plsa", polyseme.PLSA(3)),
+        ("lda", polyseme.LDA(3)),
+        ("nmf", polyseme.NMF(3)),
+        ("ctm", polyseme.CorrelatedTopicModel(3)),
+        ("hierarchical", polyseme.HierarchicalPLSA([-1, 0, 0, 0])),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_given_number_starts_from_the_topics_that_several_fits_share(model: str, estimator: Any) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(40)]
+    run = polyseme.fit(texts, 3, model=model, levels="none", random_state=4, max_iter=5, **SETTINGS)
+    start = consensus_topics(run.counts, 3, random_state=4)
+    expected = estimator.set_params(init=(None, start), random_state=4, max_iter=5).fit(run.counts)
+    np.testing.assert_array_equal(run.model.components_, expected.components_)
+
+
+def test_a_tree_that_needs_more_topics_than_were_chosen_gets_them() -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(120)]
+    run = polyseme.fit(texts, model="hierarchical", depth=5, max_iter=2, **SETTINGS)
+    assert len(run.model.leaves_) == run.info.selection.n_topics == 32
+    assert run.info.selection.typical_fit is None
 
 
 def test_a_temporary_run_is_removed_with_the_object() -> None:

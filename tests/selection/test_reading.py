@@ -14,7 +14,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import padded
-from polyseme.selection import ReadingRow, reading, reading_n_topics, reading_topics
+from polyseme.selection import ReadingRow, consensus_topics, reading, reading_n_topics, reading_topics
 from polyseme.solvers import Tempered
 
 
@@ -90,7 +90,7 @@ def test_agreement_by_chance_needs_no_held_out_words(six, monkeypatch):
 def test_agreements_are_the_adjusted_mutual_information_of_the_largest_topics(monkeypatch):
     rng = np.random.default_rng(0)
     partitions = [[rng.integers(0, 3, 50), np.zeros(50, dtype=int)] for _ in range(10)]
-    paths = (zip([4, 3], found[::-1], strict=True) for found in partitions)
+    paths = (zip([4, 3], [None, None], found[::-1], strict=True) for found in partitions)
     monkeypatch.setattr(reading, "_fit_path", lambda *_: next(paths))
     monkeypatch.setattr(reading, "_largest_topics", lambda counts, n_topics, found, n_threads: found)
     counts = sparse_counts(sp.csr_array(np.ones((50, 2))), np.dtype(np.float32))
@@ -195,6 +195,36 @@ def test_topics_of_a_fit_give_documents_the_topics_that_were_compared(six, found
 def test_topics_of_fits_that_were_not_made_are_refused(six, n_topics, fit):
     with pytest.raises(InputError, match="pass the numbers of a ReadingChoice"):
         reading_topics(six, n_topics, fit)
+
+
+def test_a_fit_from_the_topics_that_fits_share_does_not_depend_on_the_seed():
+    X = planted(6, 52, n_documents=200)
+
+    def likelihood(seed, init):
+        return PLSA(6, init=init, random_state=seed, n_jobs=1).fit(X).log_likelihood_
+
+    plain = [likelihood(seed, "random") for seed in range(8)]
+    shared = [likelihood(seed, (None, consensus_topics(X, 6, random_state=seed, n_jobs=1))) for seed in range(3)]
+    assert min(plain) < max(plain) - 0.05
+    assert min(shared) > max(plain) - 1e-3
+
+
+def test_the_topics_that_fits_share_are_distributions_and_have_the_same_bits_for_any_number_of_threads(six):
+    progress = []
+    topics = consensus_topics(six, 7, max_documents=150, n_jobs=1, progress=lambda *report: progress.append(report))
+    assert progress[-1] == (10, 10, "10 of 10 starts")
+    assert topics.shape == (7, six.shape[1])
+    assert topics.min() > 0
+    np.testing.assert_allclose(topics.sum(axis=1), 1)
+    np.testing.assert_array_equal(consensus_topics(six, 7, max_documents=150, n_jobs=3), topics)
+    np.testing.assert_array_equal(consensus_topics(reading.sample_rows(six, 150, 0), 7, n_jobs=1), topics)
+
+
+def test_few_documents_words_and_very_many_topics_start_at_random(six):
+    assert consensus_topics(six[:19], 2) is None
+    assert consensus_topics(six[:, :5], 6) is None
+    assert consensus_topics(six[:30], 31) is None
+    assert consensus_topics(six, 101) is None
 
 
 def agreements_of(means, half=0.0):

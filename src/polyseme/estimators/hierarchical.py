@@ -17,19 +17,21 @@ from polyseme.core.fitted import (
     fold_in_training,
     with_missing_words,
 )
-from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.fold_in import MaximumLikelihood, fold_in_shard
+from polyseme.core.model import Model
 from polyseme.core.shard import Shard, row_batches
 from polyseme.core.tree import Tree, as_tree, node_weights
 from polyseme.data.corpus import Corpus, accumulated
 from polyseme.errors import InputError
 from polyseme.estimators.base import TopicEstimator, fit_starts
-from polyseme.estimators.validation import Training, training_corpus
+from polyseme.estimators.validation import Training, init_parts, training_corpus
 from polyseme.io.files import NULL, TEXT, either, list_of
 from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
 from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, seeds
-from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, corpus_rows, grow, leaf_topics
+from polyseme.solvers.initialize import given_topics, is_topics_only
+from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, arranged_start, corpus_rows, grow, leaf_topics
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads
 
 SOLVERS = ("accelerated-em", "em")
@@ -58,8 +60,9 @@ class HierarchicalPLSA(TopicEstimator):
     growth : int or TreeGrowth, default=None
         Maximum number of leaves, or a `polyseme.solvers.TreeGrowth`: leaves are split in two, those of largest weight
         first, as long as held-out tokens become more probable. With None, the tree does not grow.
-    init : {"plsa", "random"}, default="plsa"
-        Start of the fit. "plsa" arranges the topics of a short fit of PLSA in the tree by similarity.
+    init : {"plsa", "random"} or (None, array), default="plsa"
+        Start of the fit. "plsa" arranges the topics of a short fit of PLSA in the tree by similarity, and
+        (None, P(w|z)) the given topics (leaves x words).
     solver : {"accelerated-em", "em"}, default="accelerated-em"
         EM with or without extrapolation.
     n_init : int, default=1
@@ -180,7 +183,7 @@ class HierarchicalPLSA(TopicEstimator):
         branching: Any = 3,
         silent: Any = (),
         growth: Any = None,
-        init: str = "plsa",
+        init: Any = "plsa",
         solver: str = "accelerated-em",
         n_init: int = 1,
         max_iter: int = 200,
@@ -238,9 +241,11 @@ class HierarchicalPLSA(TopicEstimator):
             )
         tree = as_tree(self.tree, self.depth, self.branching, self.silent)
         growth = _growth(self.growth, tree)
+        given = is_topics_only(self.init)
         for name, value, known in (("init", self.init, tuple(STARTS)), ("solver", self.solver, SOLVERS)):
-            if not isinstance(value, str) or value not in known:
-                raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+            if not (given and name == "init") and (not isinstance(value, str) or value not in known):
+                others = " or (None, topic_word)" if name == "init" else ""
+                raise InputError(f"{name} must be one of {', '.join(map(repr, known))}{others}, got {value!r}.")
         n_init = check_integer("n_init", self.n_init, least=1)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
@@ -249,8 +254,8 @@ class HierarchicalPLSA(TopicEstimator):
             corpus, folder = training.corpus, fit_starts(training.corpus, self.random_state)
             starts = folder.starts(
                 corpus,
-                (tree, growth, self.init, self.solver, max_iter, tol, corpus.dtype),
-                seeds(self.random_state, n_init),
+                (tree, growth, *init_parts(self.init), self.solver, max_iter, tol, corpus.dtype),
+                seeds(self.random_state, 1 if given else n_init),
                 partial(self._begin, tree, growth),
                 partial(self._resume, tree),
             )
@@ -358,7 +363,13 @@ class HierarchicalPLSA(TopicEstimator):
     def _begin(self, tree: Tree, growth: TreeGrowth | None, corpus: Corpus, rng: np.random.Generator) -> TreeRun:
         """Begin a fit. The start and the growth of the tree use all documents, or a sample that fits in memory."""
         memory, is_complete = corpus.load(rng)
-        point, scores = STARTS[self.init](memory, tree, rng), None
+        scores = None
+        if is_topics_only(self.init):
+            model = Model(len(tree.leaves))
+            phi = given_topics(self.init[1], memory, model)
+            point = arranged_start(memory, tree, fold_in_shard(model, memory, phi), phi)
+        else:
+            point = STARTS[self.init](memory, tree, rng)
         if growth is not None:
             grown = grow(growth, memory, tree, point, rng)
             tree, point, scores = grown.tree, grown.point, grown.scores

@@ -37,7 +37,13 @@ from polyseme.runs.seeds import drifted_topics
 from polyseme.runs.store import CHECKPOINT_FOLDER, SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import DocumentRecorder, RunDraft, TooManyCharacters, new_run, version_info
 from polyseme.selection.levels import make_levels
-from polyseme.selection.reading import FEW_DOCUMENTS, MAX_DOCUMENTS, reading_n_topics, reading_topics
+from polyseme.selection.reading import (
+    FEW_DOCUMENTS,
+    MAX_DOCUMENTS,
+    consensus_topics,
+    reading_n_topics,
+    reading_topics,
+)
 from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
@@ -532,7 +538,7 @@ def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
         (2 ** (depth or 0), f"a tree of depth {depth} needs that many"),
     ):
         if n_topics < least:
-            n_topics = least
+            n_topics, choice = least, replace(choice, typical_fit=None)
             reason += f" The number of topics is {least}, because {why}."
     draft.report.note(f"{reason} ({named('n_topics')} sets another number.)")
     choice = replace(choice, n_topics=n_topics, reason=reason)
@@ -575,17 +581,16 @@ def check_n_documents(n_documents: int, n_topics: int) -> None:
 
 
 def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) -> RunInfo:
-    """Fit the model and write it. If the number of topics was chosen, PLSA starts from the topics of a fit for that."""
-    info, chosen = draft.info, draft.info.selection
-    n_topics, seeds, seed = info.model.n_topics, settings.fitting["seeds"], settings.fitting["random_state"]
+    """Fit the model and write it."""
+    info, seeds = draft.info, settings.fitting["seeds"]
+    n_topics = info.model.n_topics
     known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
     if seeds:
         found = seed_columns(seeds, draft.run.vectorizer)
         parts = draft.corpus.count_parts()
         known |= {"seeds": found.columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
-    elif chosen is not None and chosen.typical_fit is not None and "start" in MODELS[info.model.name].options:
-        counts = _sampled_counts(draft.corpus, seed)
-        known["start"] = reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
+    elif "start" in MODELS[info.model.name].options:
+        known["start"] = _start(draft, settings.fitting["random_state"])
     if not info.in_memory:
         settings.check_shards()
     labels = draft.labels() if settings.fitting["model"] == LABELS_MODEL else None
@@ -613,6 +618,18 @@ def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) 
         seed_problems=problems,
         seconds={**info.seconds, "fitting": round(seconds, 3)},
     )
+
+
+def _start(draft: RunDraft, seed: int) -> Any:
+    """Return the topics that the fit starts from: those of a fit that chose their number, or those of several starts.
+
+    None if there are too few documents for several starts, or too many topics.
+    """
+    counts, n_topics, chosen = _sampled_counts(draft.corpus, seed), draft.info.model.n_topics, draft.info.selection
+    if chosen is not None and chosen.typical_fit is not None:
+        return reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
+    with draft.report.stage("Comparing starts") as update:
+        return consensus_topics(counts, n_topics, max_documents=None, random_state=seed, progress=update)
 
 
 def _make_levels(draft: RunDraft) -> RunInfo:

@@ -90,10 +90,10 @@ MODELS = {
             ("background", "seeds", "start", "checkpoint"),
             has_levels=True,
         ),
-        TextModel("lda", "latent Dirichlet allocation", LDA),
-        TextModel("nmf", "non-negative matrix factorization", NMF, ("seeds",)),
-        TextModel("hierarchical", "PLSA with topics in a tree", HierarchicalPLSA, ("depth", "branching")),
-        TextModel("ctm", "correlated topic model", CorrelatedTopicModel, from_shards=False),
+        TextModel("lda", "latent Dirichlet allocation", LDA, ("start",)),
+        TextModel("nmf", "non-negative matrix factorization", NMF, ("seeds", "start")),
+        TextModel("hierarchical", "PLSA with topics in a tree", HierarchicalPLSA, ("depth", "branching", "start")),
+        TextModel("ctm", "correlated topic model", CorrelatedTopicModel, ("start",), from_shards=False),
         TextModel("labels", "PLSA with topics tied to labels", TopicClassifier, ("labels",), from_shards=False),
     )
 }
@@ -141,7 +141,7 @@ def make_model(
     word_totals : array of shape (n_words,), default=None
         Number of tokens of each word in the documents; `seeds` needs them.
     start : array of shape (n_topics, n_words), default=None
-        P(w|z) from which the fit starts (PLSA only). None: a random start.
+        P(w|z) from which the fit starts. None: the start of the estimator's default.
     labels : sequence of str or None, default=None
         Label of each document; None if it has none (model "labels" only).
     checkpoint : path-like or Checkpoint, default=None
@@ -178,6 +178,8 @@ def make_model(
     settings: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     if max_iter is not None:
         settings["max_iter"] = check_integer("max_iter", max_iter, least=1)
+    if start is not None:
+        settings["init"] = (None, start)
     make: _Maker = _MAKERS.get(name, _plain)
     return make(model, n_topics, settings, {**given, "word_totals": word_totals})
 
@@ -211,8 +213,6 @@ def _plain(model: TextModel, n_topics: int | None, settings: dict[str, Any], opt
 
 def _plsa(model: TextModel, n_topics: int | None, settings: dict[str, Any], options: dict[str, Any]) -> PLSA:
     K, seeds = check_n_topics(n_topics), options["seeds"]
-    if options["start"] is not None:
-        settings = {**settings, "init": (None, options["start"])}
     if seeds is not None:
         settings = {**settings, "topic_word_prior": seed_prior(seeds, K, options["word_totals"])}
     return PLSA(K, background=options["background"] or 0.0, checkpoint=options["checkpoint"], **settings)

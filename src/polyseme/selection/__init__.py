@@ -2,7 +2,13 @@
 
 from polyseme.selection.cross_validation import CrossValidation, cross_validate
 from polyseme.selection.n_topics import Selection, SelectionRow, select_n_topics
-from polyseme.selection.reading import ReadingChoice, ReadingRow, reading_n_topics, reading_topics
+from polyseme.selection.reading import (
+    ReadingChoice,
+    ReadingRow,
+    consensus_topics,
+    reading_n_topics,
+    reading_topics,
+)
 from polyseme.selection.suggestions import MergeSuggestion, SplitSuggestion, suggest_merges, suggest_splits
 
 __all__ = [
@@ -13,6 +19,7 @@ __all__ = [
     "Selection",
     "SelectionRow",
     "SplitSuggestion",
+    "consensus_topics",
     "cross_validate",
     "reading_n_topics",
     "reading_topics",

@@ -14,6 +14,9 @@ topics and a few iterations (`core.fitted.merged_start`), which makes the curve 
 that come from merging also match labels of documents better than those of a random start. A fit with the chosen number
 therefore starts from the topics of one of these models: the one that agrees best with the others (`reading_topics`).
 
+A fit with a given number of topics starts from the topics that ten short fits share (`consensus_topics`). A single
+random start may join two subjects and divide a third one, and the fit then stays there.
+
 Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits agree as well: they
 divide short texts by the same frequent words, other texts by the words that they repeat, and in a small corpus they
 group the same documents. Held-out words therefore decide whether there is structure, as in `select_n_topics`.
@@ -50,7 +53,7 @@ from polyseme.kernels import (
 )
 from polyseme.progress import pluralize
 from polyseme.solvers.initialize import named_start
-from polyseme.utils import check_integer, effective_threads
+from polyseme.utils import check_integer, check_n_topics, effective_threads
 
 BETA = 0.85
 """Power of the posteriors in the fits that choose a number of topics. Of 0.85, 0.9 and 1, 0.85 gave the number nearest
@@ -76,6 +79,9 @@ _START_WIDTH = 16
 """The first fit of a path has a multiple of this number of topics, the width of the kernels."""
 _FIRST_ITERATIONS, _ITERATIONS = 40, 10
 """Iterations of the first fit of a path, and of the smaller ones. With 6 instead of 10 the choice was unstable."""
+_MAX_POOLED = 200
+"""Largest number of topics, of all fits together, from which `consensus_topics` merges its topics. With more than 20
+topics there are fewer fits, and the cost stays the same."""
 _FOLD_IN_STEPS = 30
 """EM steps that determine the largest topic of a document."""
 _NO_AGREEMENT = 0.02
@@ -247,9 +253,88 @@ def reading_topics(
         raise InputError(f"There is no fit {fit} with {n_topics} topics: pass the numbers of a ReadingChoice.")
     rows = _samples(counts.n_docs, random_state)[fit]
     needed = [value for value in values if value >= n_topics]
-    *_, (_, phi) = _fit_path(counts, rows, needed, [random_state, fit], effective_threads(n_jobs))
-    topics = np.full((n_topics, X.shape[1]), _UNSEEN_SHARE / X.shape[1])
-    topics[:, words] += (1 - _UNSEEN_SHARE) * phi[:, :n_topics].T
+    *_, (_, _, phi) = _fit_path(counts, rows, needed, [random_state, fit], effective_threads(n_jobs))
+    return _start_of_all_words(phi[:, :n_topics].T, words, X.shape[1])
+
+
+def consensus_topics(
+    X: Any,
+    n_topics: int,
+    *,
+    max_documents: int | None = MAX_DOCUMENTS,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Floats | None:
+    """Return the topics that several short fits share, a start for ``PLSA(n_topics, init=(None, topics))``.
+
+    A fit from these topics depends less on the seed than one from a random start. Ten fits (fewer for more than 20
+    topics) start from about twice as many topics, which are merged. The topics of all fits, and those of the more
+    likely half of them, are then merged to `n_topics`, and the more likely result is kept.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts.
+    n_topics : int
+        Number of topics.
+    max_documents : int or None, default=5000
+        Use at most this many documents, drawn at random. None uses all.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. Results do not depend on it.
+    random_state : int, default=0
+        Seed of the sample and the fits.
+    progress : callable, default=None
+        Called with (fits done, number of fits, description).
+
+    Returns
+    -------
+    ndarray of shape (n_topics, n_words), or None
+        P(w|z), without zeros. None, which means to start at random, for more than 100 topics, fewer than 20
+        documents, or fewer documents or words than topics. Only words of several documents, and documents with such
+        words, count.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.selection import consensus_topics
+    >>> X = synthetic_corpus(200, n_topics=3, n_words=50, random_state=0).counts()
+    >>> model = PLSA(3, init=(None, consensus_topics(X, 3)), random_state=0).fit(X)
+    >>> model.components_.shape
+    (3, 50)
+    """
+    X, _ = _sampled(X, max_documents, random_state)
+    counts, words = _shared_words(sparse_counts(X, np.dtype(np.float32)))
+    n_fits = min(_FITS, _MAX_POOLED // check_n_topics(n_topics))
+    if n_fits < 2 or counts.n_docs < max(n_topics, FEW_DOCUMENTS) or counts.n_words < n_topics:
+        return None
+    n_threads, caller = effective_threads(n_jobs), get_ident()
+    corpus = MemoryCorpus(counts, None, n_threads)
+    done: list[int] = []
+
+    def fit(i: int) -> tuple[Array, Array]:
+        rows, threads_per_fit = np.arange(counts.n_docs), max(1, n_threads // n_fits)
+        ((_, *factors),) = _fit_path(counts, rows, [n_topics], [random_state, i], threads_per_fit)
+        done.append(i)
+        if progress is not None and get_ident() == caller:
+            progress(len(done), n_fits, f"{len(done)} of {n_fits} starts")
+        theta, phi = factors
+        return theta, phi
+
+    def likelihood(factors: tuple[Array, Array]) -> float:
+        return corpus.total_log(corpus.sums(*factors, Want.LOGS).logs)
+
+    fits = list(map_in_threads(fit, list(range(n_fits)), min(n_threads, n_fits)))
+    better = sorted(fits, key=likelihood, reverse=True)[: n_fits // 2]
+    _, phi = max((_merged_fit(corpus, group, n_topics, n_topics) for group in (fits, better)), key=likelihood)
+    return _start_of_all_words(phi[:, :n_topics].T, words, X.shape[1])
+
+
+def _start_of_all_words(topic_word: Floats, words: Array, n_words: int) -> Floats:
+    """Return topics of some words as topics of all words, without zeros."""
+    topics = np.full((len(topic_word), n_words), _UNSEEN_SHARE / n_words)
+    topics[:, words] += (1 - _UNSEEN_SHARE) * topic_word
     return normalize_rows(topics)
 
 
@@ -331,7 +416,7 @@ def _agreements(
 
     def fit(i: int) -> list[Array]:
         largest_topics, threads_per_fit = [], max(1, n_threads // _FITS)
-        for value, phi in _fit_path(counts, samples[i], values, [seed, i], threads_per_fit):
+        for value, _, phi in _fit_path(counts, samples[i], values, [seed, i], threads_per_fit):
             largest_topics.append(_largest_topics(counts, value, phi, threads_per_fit))
             done.append(value)
             if progress is not None and get_ident() == caller:
@@ -349,21 +434,32 @@ def _agreements(
 
 def _fit_path(
     counts: SparseCounts, rows: Array, values: list[int], seed: list[int], n_threads: int
-) -> Iterator[tuple[int, Array]]:
-    """Yield each number of topics, the largest first, with P(w|z) (words x width)."""
+) -> Iterator[tuple[int, Array, Array]]:
+    """Yield each number of topics, the largest first, with P(z|d) (documents x width) and P(w|z) (words x width)."""
     corpus = MemoryCorpus(counts.take(rows), None, n_threads)
     K = _START_WIDTH * max(1, round(2 * values[-1] / _START_WIDTH))
     model = Model(K, temperature=BETA)
     theta, phi = named_start("random", corpus, model, np.random.default_rng(seed))
     theta, phi = _tempered_em(model, corpus, theta, phi, _FIRST_ITERATIONS)
     for value in reversed(values):
-        sizes = weighted_sum(corpus.totals, theta, n_threads=n_threads)[:K]
-        topic_counts = np.ascontiguousarray(phi[:, :K].T, dtype=np.float64) * sizes[:, np.newaxis]
-        doc_topic, topic_word = merged_start(topic_counts, theta[:, :K], value)
-        K, model = value, Model(value, temperature=BETA)
-        theta, phi = padded(doc_topic, counts.dtype), padded(topic_word.T, counts.dtype)
-        theta, phi = _tempered_em(model, corpus, theta, phi, _ITERATIONS)
-        yield value, phi
+        theta, phi = _merged_fit(corpus, [(theta, phi)], K, value)
+        K = value
+        yield value, theta, phi
+
+
+def _merged_fit(
+    corpus: MemoryCorpus, fits: list[tuple[Array, Array]], n_topics: int, n_merged: int
+) -> tuple[Array, Array]:
+    """Return theta and phi with `n_merged` topics: those of all fits, merged, after a few iterations."""
+    topic_counts = [
+        np.ascontiguousarray(phi[:, :n_topics].T, dtype=np.float64)
+        * weighted_sum(corpus.totals, theta, n_threads=corpus.n_threads)[:n_topics, np.newaxis]
+        for theta, phi in fits
+    ]
+    doc_topic = np.hstack([theta[:, :n_topics] for theta, _ in fits])
+    doc_topic, topic_word = merged_start(np.vstack(topic_counts), doc_topic, n_merged)
+    start = padded(doc_topic, corpus.dtype), padded(topic_word.T, corpus.dtype)
+    return _tempered_em(Model(n_merged, temperature=BETA), corpus, *start, _ITERATIONS)
 
 
 def _largest_topics(counts: SparseCounts, n_topics: int, phi: Array, n_threads: int) -> Array:

@@ -227,8 +227,12 @@ def random_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> 
 
 def plsa_start(corpus: MemoryCorpus, tree: Tree, rng: np.random.Generator) -> TreePoint:
     """Return a start whose leaves are the topics of a short fit of PLSA, ordered by similarity."""
+    return arranged_start(corpus, tree, *fitted_factors(corpus, len(tree.leaves), rng))
+
+
+def arranged_start(corpus: MemoryCorpus, tree: Tree, theta: Array, phi: Array) -> TreePoint:
+    """Return a start whose leaves are these topics, ordered by similarity. `theta` and `phi` are padded."""
     K = len(tree.leaves)
-    theta, phi = fitted_factors(corpus, K, rng)
     phi = phi[:, :K].astype(np.float64)
     order = _similarity_order(phi, tree)
     theta, phi = theta[:, order], phi[:, order]
