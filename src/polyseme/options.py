@@ -132,8 +132,9 @@ RANDOM_STATE = replace(SEED, name="random_state", flags=("--seed",))
 
 FITTING = (
     N_TOPICS,
-    Option("model", "Model: PLSA, LDA, a correlated topic model (ctm), a tree of topics, or NMF.", TOPICS,
-           default="plsa", choices=("plsa", "lda", "ctm", "hierarchical", "nmf")),
+    Option("model", "Model: PLSA, LDA, a correlated topic model (ctm), a tree of topics, NMF, or one topic per text "
+           "(mixture).  [default: plsa, or mixture for short texts that it predicts better]", TOPICS,
+           choices=("plsa", "lda", "ctm", "hierarchical", "nmf", "mixture")),
     Option("seeds", 'Predefined topics: lines such as "Sport: match, team", or a JSON object from names to words. '
            "These topics come first.", TOPICS, Path, metavar="FILE"),
     Option("levels", "Make finer levels of topics below these, as long as they predict better (plsa), or none.  "

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from polyseme.cli.app import app
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-MODELS = ("plsa", "lda", "ctm", "hierarchical", "nmf")
+MODELS = ("plsa", "lda", "ctm", "hierarchical", "nmf", "mixture")
 THEMES = {
     "orchard": "apples pears orchard farmer cherries plums",
     "harbor": "ship harbor cargo grain sailors dawn",

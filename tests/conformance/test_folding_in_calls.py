@@ -10,6 +10,7 @@ from polyseme import PLSA, UnsupportedError
 from polyseme.core.dirichlet import DirichletPosterior, LearnedPosterior
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
+from polyseme.core.mixture import MixturePosterior
 from polyseme.estimators.base import FittedDecomposition, TopicEstimator
 from polyseme.metrics import evaluate
 from polyseme.retrieval import SearchIndex
@@ -29,7 +30,14 @@ NMFS = [name for name in HOLDERS if not isinstance(MEMBERS[name].make(), TopicEs
 def calls(monkeypatch) -> Iterator[list[int]]:
     """Yield a list that grows with the number of documents of each call of an inference."""
     sizes: list[int] = []
-    for inference in (MaximumLikelihood, LearnedPosterior, DirichletPosterior, LogisticNormalPosterior, LeastLoss):
+    for inference in (
+        MaximumLikelihood,
+        LearnedPosterior,
+        DirichletPosterior,
+        LogisticNormalPosterior,
+        MixturePosterior,
+        LeastLoss,
+    ):
 
         def counted(self, counts, *arguments, weights=inference.weights, **options):
             sizes.append(counts.n_docs)

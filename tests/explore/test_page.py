@@ -19,7 +19,17 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import polyseme
 from explorer_corpora import HOSTILE, hostile_page_data, themed_page_data, themed_texts
-from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, JointBackground
+from polyseme import (
+    LDA,
+    LSA,
+    NMF,
+    PLSA,
+    CorrelatedTopicModel,
+    HierarchicalPLSA,
+    InputError,
+    JointBackground,
+    MultinomialMixture,
+)
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.explore import (
     PageData,
@@ -263,10 +273,11 @@ MODELS = {
     "LDA by mini-batches": lambda: LDA(3, solver="online", random_state=0),
     "tree": lambda: HierarchicalPLSA(branching=2, random_state=0),
     "correlated": lambda: CorrelatedTopicModel(3, random_state=0),
+    "mixture": lambda: MultinomialMixture(3, random_state=0),
 }
 KINDS = {
     "LDA": "dirichlet", "LDA by mini-batches": "dirichlet", "correlated": "logistic-normal",
-    "NMF of squares": "likelihood",
+    "mixture": "mixture", "NMF of squares": "likelihood",
 }  # fmt: skip
 NOTES = {"NMF of squares": "by likelihood, not by the model's loss (squared)"}
 

@@ -14,7 +14,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
 from explorer_corpora import themed_page_data, themed_texts
-from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, fit
+from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MultinomialMixture, fit
 from polyseme.explore import from_sklearn, page_data
 from polyseme.explore.document_map import DocumentMap, RegionName
 from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
@@ -43,6 +43,7 @@ MODELS = {
     "tempered": lambda: PLSA(4, random_state=0, solver=Tempered(0.8), max_iter=1000),
     "variational": lambda: LDA(4, random_state=0),
     "logistic-normal": lambda: CorrelatedTopicModel(4, random_state=0),
+    "mixture": lambda: MultinomialMixture(4, random_state=0),
     "tree": lambda: HierarchicalPLSA(branching=2, random_state=0),
 }
 

@@ -73,7 +73,7 @@ EXIT_CODES = {exit_codes.FAILED, 2}
 FINISHED: dict[str, list[str]] = {
     "plain": [],
     "shards": ["--shards"],
-    **{name: ["--model", name] for name in ("lda", "ctm", "hierarchical", "nmf")},
+    **{name: ["--model", name] for name in ("lda", "ctm", "hierarchical", "nmf", "mixture")},
 }
 """Kinds of runs, and the options of their fits."""
 UNFINISHED: dict[str, tuple[list[str], str]] = {

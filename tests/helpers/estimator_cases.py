@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oracles
-from polyseme import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TensorPLSA
+from polyseme import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, MultinomialMixture, TensorPLSA
 from polyseme.losses import Beta
 
 X = oracles.mixed_counts(0, 60, 45, 4)
@@ -97,6 +97,11 @@ MEMBERS = {
         {"covariance": "full"},
         _CORRELATED,
         alone=1e-4,
+    ),
+    "MultinomialMixture": Member(
+        partial(MultinomialMixture, n_components=3, max_iter=30),
+        {"n_components": 2},
+        {"components_": {"atol": 1e-9}, "topic_shares_": {"rtol": 1e-9}, "log_evidence_": {"rtol": 1e-9}},
     ),
     "TensorPLSA": Member(partial(TensorPLSA, n_components=3, max_iter=40), {"n_components": 2}, alone=1e-6),
 }

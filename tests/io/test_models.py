@@ -337,6 +337,7 @@ FILES = {
     "LDA": {"doc_topic.npy", "doc_weights.npy", "gamma.npy"},
     "LDA-map": {"doc_topic.npy", "doc_weights.npy"},
     "HierarchicalPLSA": {"doc_topic.npy", "doc_weights.npy", "labels.npy"},
+    "MultinomialMixture": {"doc_topic.npy", "doc_weights.npy"},
     "CorrelatedTopicModel": {"doc_topic.npy", "doc_weights.npy", "mean.npy", "variance.npy"},
 }
 

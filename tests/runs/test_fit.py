@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from polyseme.progress import SilentReporter
 from polyseme.runs import fit as fitting
 from polyseme.runs import store as folder
 from polyseme.selection import consensus_topics, reading_topics
+from polyseme.selection.short_texts import compare_mixture
 from polyseme.text import Document, read
 
 SETTINGS = {"max_df": 1.0}
@@ -149,6 +151,48 @@ def test_a_tree_that_needs_more_topics_than_were_chosen_gets_them() -> None:
     assert run.info.selection.typical_fit is None
 
 
+def short_texts(n_documents: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(120, 0.15), 4)
+    words = np.array([f"w{''.join('abcdefghij'[int(digit)] for digit in str(number))}x" for number in range(120)])
+    return [" ".join(rng.choice(words, 4, p=topics[number % 4])) for number in range(n_documents)]
+
+
+def test_short_texts_get_one_topic_per_document_if_that_predicts_better(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fitting, "LEAST_COMPARED", 200)
+    texts = short_texts(200)
+    run = polyseme.fit(texts, 4, output=tmp_path / "run", page=False, language=None, verbose=1)
+    note = r"Model: model=mixture, .* predicts held-out words .* \(perplexity \d+; model=plsa: \d+\)\."
+    assert re.search(note, " ".join(capsys.readouterr().err.split()))
+    assert isinstance(run.model, polyseme.MultinomialMixture)
+    assert (run.info.model.name, run.info.model.estimator, run.levels) == ("mixture", "MultinomialMixture", [4])
+    same = polyseme.fit(texts, 4, model="mixture", language=None)
+    np.testing.assert_array_equal(run.model.components_, same.model.components_)
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "fit_with_progress", lambda *_: 1 / 0)  # after the choice
+        with pytest.raises(ZeroDivisionError):
+            polyseme.fit(texts, 4, output=tmp_path / "resumed", page=False, language=None)
+    resumed = polyseme.fit(texts, 4, output=tmp_path / "resumed", page=False, language=None, resume=True)
+    np.testing.assert_array_equal(run.model.components_, resumed.model.components_)
+
+
+@pytest.mark.parametrize("given", [{"model": "plsa"}, {"background": 0.1}, {"levels": "auto"}, {"shards": True}, {}])
+def test_other_fits_get_plsa(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    if given:
+        monkeypatch.setattr(fitting, "LEAST_COMPARED", 200)
+    assert isinstance(polyseme.fit(short_texts(200), 4, language=None, **given).model, polyseme.PLSA)
+
+
+def test_plsa_is_kept_if_a_mixture_predicts_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "LEAST_COMPARED", 200)
+    mixture, plsa = compare_mixture(polyseme.fit(short_texts(200), 4, model="plsa", language=None).counts, 4)
+    assert mixture.perplexity < plsa.perplexity
+    monkeypatch.setattr(fitting, "compare_mixture", lambda *_, **__: (plsa, mixture))
+    assert isinstance(polyseme.fit(short_texts(200), 4, language=None).model, polyseme.PLSA)
+
+
 def test_a_temporary_run_is_removed_with_the_object() -> None:
     found = polyseme.fit(TEXTS, 2, **SETTINGS)
     folder = found.path
@@ -164,7 +208,7 @@ def test_a_temporary_run_is_removed_with_the_object() -> None:
 # models
 
 
-@pytest.mark.parametrize("model", ["plsa", "lda", "ctm", "hierarchical", "nmf"])
+@pytest.mark.parametrize("model", ["plsa", "lda", "ctm", "hierarchical", "nmf", "mixture"])
 def test_every_model_makes_a_run(model: str, tmp_path: Path) -> None:
     found = polyseme.fit(TEXTS, 2, model=model, output=tmp_path / "run", **SETTINGS)
     again = polyseme.open_run(tmp_path / "run")

@@ -85,7 +85,7 @@ def test_the_commands(tmp_path):
         ({"labels_from": "empty"}, "labels_from=: no document has a label: name the column that has the labels."),
         ({"labels_from": "one"}, "labels_from=: all labels are 'a': give documents of at least two labels"),
         ({"labels_from": "folder", "shards": True}, "model=labels cannot be fitted from shards"),
-        ({"model": "labels"}, "model= must be plsa, lda, ctm, hierarchical or nmf, got 'labels'."),
+        ({"model": "labels"}, "model= must be plsa, lda, ctm, hierarchical, nmf or mixture, got 'labels'."),
     ],
     ids=["column", "model", "label", "k", "empty", "one", "shards", "no-labels"],
 )

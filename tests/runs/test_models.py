@@ -61,7 +61,7 @@ def test_models_declare_whether_they_are_fitted_from_shards(name, tmp_path):
     else:
         with pytest.raises(InputError, match="takes no shards"):
             model.fit(shards, Y)
-    assert MODELS[name].edits_topics == (name in ("plsa", "lda", "nmf"))
+    assert MODELS[name].edits_topics == (name in ("plsa", "lda", "nmf", "mixture"))
     assert MODELS[name].refits == (name not in ("hierarchical", "labels"))
 
 
@@ -104,7 +104,9 @@ def test_options_reach_the_model():
             make_model("plsa", n_topics)
     with pytest.raises(InputError, match="max_iter must be a whole number"):
         make_model("lda", 4, max_iter=0)
-    with pytest.raises(InputError, match="model= must be one of plsa, lda, nmf, hierarchical, ctm, labels, got 'lsa'"):
+    with pytest.raises(
+        InputError, match="model= must be one of plsa, lda, nmf, hierarchical, ctm, mixture, labels, got 'lsa'"
+    ):
         text_model("lsa")
 
 

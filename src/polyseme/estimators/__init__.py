@@ -8,6 +8,7 @@ from polyseme.estimators.correlated import CorrelatedTopicModel as CorrelatedTop
 from polyseme.estimators.hierarchical import HierarchicalPLSA as HierarchicalPLSA
 from polyseme.estimators.lda import LDA as LDA
 from polyseme.estimators.lsa import LSA as LSA
+from polyseme.estimators.mixture import MultinomialMixture as MultinomialMixture
 from polyseme.estimators.nmf import NMF as NMF
 from polyseme.estimators.plsa import PLSA as PLSA
 from polyseme.estimators.real import RealTopicModel as RealTopicModel

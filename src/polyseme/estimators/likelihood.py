@@ -14,6 +14,7 @@ import numpy as np
 from polyseme.core.edits import TopicEdit, merged_topics
 from polyseme.core.fitted import FittedTopics, FoldedTraining, Inference, fold_in_training
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
+from polyseme.core.mixture import MixturePosterior
 from polyseme.core.model import Model, topic_use
 from polyseme.data.corpus import Corpus
 from polyseme.estimators.base import fit_starts
@@ -129,13 +130,13 @@ def fit_likelihood(settings: LikelihoodSettings, training: Training, *, free_sca
 
 
 def edited_likelihood(fitted: FittedTopics, edit: TopicEdit) -> FittedTopics:
-    """Return the edited topics of a model whose inference is by maximum likelihood, not folded in yet."""
+    """Return the edited topics of a model whose inference can be edited, not folded in yet."""
     return replace(
         fitted,
         topic_word=merged_topics(fitted.topic_word, fitted.topic_weights, edit),
         topic_weights=edit.sums(fitted.topic_weights),
         active=edit.active(fitted.active),
-        inference=cast(MaximumLikelihood, fitted.inference).edited(edit),
+        inference=cast(MaximumLikelihood | MixturePosterior, fitted.inference).edited(edit),
     )
 
 

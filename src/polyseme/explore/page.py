@@ -356,6 +356,11 @@ def _logistic_normal(inference: Any) -> tuple[str, dict[str, Array]]:
     return "", {"mean": inference.prior.mean, "precision": inference.prior.precision}
 
 
+def _mixture(inference: Any) -> tuple[str, dict[str, Array]]:
+    """Return P(z)."""
+    return "", {"topic_shares": np.asarray(inference.topic_shares, dtype=np.float64)}
+
+
 def _loss(inference: Any) -> tuple[str, dict[str, Array]]:
     """Return a note that the page folds in by likelihood."""
     return f"New texts are folded in by likelihood, not by the model's loss ({inference.loss.name}).", {}
@@ -363,7 +368,7 @@ def _loss(inference: Any) -> tuple[str, dict[str, Array]]:
 
 _INFERENCES = {
     "likelihood": _likelihood, "posterior": _posterior, "dirichlet": _dirichlet, "logistic-normal": _logistic_normal,
-    "loss": _loss,
+    "mixture": _mixture, "loss": _loss,
 }  # fmt: skip
 """Functions by the kind of inference, which return a note on how the page differs from it, and the arrays it needs."""
 

@@ -30,6 +30,7 @@ from polyseme.core.dirichlet import DirichletPosterior
 from polyseme.core.fitted import FittedTopics, LearnedPrior, StoredArray, TrainingDocuments, WordDocuments
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
 from polyseme.core.logistic_normal import LogisticNormalPosterior
+from polyseme.core.mixture import MixturePosterior
 from polyseme.core.model import Background, JointBackground
 from polyseme.errors import InputError, ModelFileError, UnsupportedError
 from polyseme.io.arrays import (
@@ -108,6 +109,7 @@ _INFERENCE = {
     },
     DirichletPosterior: {"kind": TEXT},
     LogisticNormalPosterior: {"kind": TEXT},
+    MixturePosterior: {"kind": TEXT},
     LeastLoss: {"kind": TEXT, "loss": _SETTING, "free_scale": FLAG},
 }  # fmt: skip
 """Fields of an inference that are not arrays."""

@@ -331,8 +331,8 @@ def evaluate(
         raise InputError(f"measures must be among {', '.join(WINDOWS)}, got {unknown[0]!r}.")
     if not hasattr(model, "perplexity_report"):  # NMF, LSA, and models of other libraries
         raise UnsupportedError(
-            f"{type(model).__name__} has no perplexity: evaluate PLSA, LDA, HierarchicalPLSA or CorrelatedTopicModel, "
-            "or the result of NMF.to_plsa()."
+            f"{type(model).__name__} has no perplexity: evaluate PLSA, LDA, HierarchicalPLSA, CorrelatedTopicModel, "
+            "MultinomialMixture, or the result of NMF.to_plsa()."
         )
     counts = sp.csr_array(check_sparse(X))
     tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()

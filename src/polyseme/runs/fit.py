@@ -44,6 +44,7 @@ from polyseme.selection.reading import (
     reading_n_topics,
     reading_topics,
 )
+from polyseme.selection.short_texts import compare_mixture
 from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
@@ -60,6 +61,8 @@ LABELS_MODEL = "labels"
 """Name of the model whose topics are tied to the labels of documents."""
 SHORT_DOCUMENT = 8
 """With fewer counted words per document on average, a note says that they are too few."""
+LEAST_COMPARED = 500
+"""With fewer documents, models of short texts are not compared: their held-out words would decide by chance."""
 _UPDATE_EVERY = 512
 """Documents between two updates of the progress bar of counting."""
 
@@ -69,7 +72,7 @@ def fit(
     n_topics: int | None = None,
     *,
     output: str | PathLike[str] | None = None,
-    model: str = "plsa",
+    model: str | None = None,
     seeds: Mapping[str, Sequence[str]] | None = None,
     labels_from: str | None = None,
     background: float = 0.0,
@@ -118,8 +121,10 @@ def fit(
     output : str, PathLike or None, default=None
         Folder of the run. None: a temporary folder, which is removed with the returned object; `Run.save` copies it to
         another folder.
-    model : {"plsa", "lda", "ctm", "hierarchical", "nmf"}, default="plsa"
-        Model to fit.
+    model : {"plsa", "lda", "ctm", "hierarchical", "nmf", "mixture"} or None, default=None
+        Model to fit. "mixture" has one topic per document. None: "plsa", or "mixture" for at least 500 texts of fewer
+        than 8 words on average if it predicts held-out words better; not with `seeds`, `background` or
+        ``levels="auto"``.
     seeds : mapping of str to sequence of str or None, default=None
         Words of predefined topics by name: ``{"Sport": ["match", "team"]}``. These topics come first, in this order,
         under these names; the other topics are free. A topic that is not about its words does not get the name, and
@@ -264,7 +269,7 @@ class FitSettings:
         values = checked(given, FIT)
         model, label, labels_from = (values[name] for name in ("model", "label", "labels_from"))
         if labels_from is not None:
-            if model != "plsa":
+            if model not in (None, "plsa"):
                 raise InputError(
                     f"{named('labels_from')} is for {named('model', 'plsa')}: leave {named('model', model)} out."
                 )
@@ -289,12 +294,27 @@ class FitSettings:
         """Return the unfitted estimator. `known` are arguments of `make_model` that depend on the documents."""
         others = "model", "n_topics", "seeds", "levels"
         options = {name: value for name, value in self.fitting.items() if name not in others}
-        return make_model(self.fitting["model"], n_topics, **options, **known)
+        return make_model(self.model, n_topics, **options, **known)
+
+    @property
+    def model(self) -> str:
+        """Name of the model; if it is not given, PLSA until `_choose` sets another one."""
+        return self.fitting["model"] or "plsa"
+
+    def with_model(self, name: str) -> FitSettings:
+        """Return the settings with the model that was chosen."""
+        return replace(self, fitting={**self.fitting, "model": name})
+
+    @property
+    def chooses_model(self) -> bool:
+        """Whether neither a model nor an option of PLSA is given."""
+        given = (self.fitting[name] for name in ("model", "seeds", "background"))
+        return not any(given) and self.fitting["levels"] != "auto"
 
     @property
     def makes_levels(self) -> bool:
         """Whether the run gets finer levels, if they predict better."""
-        return MODELS[self.fitting["model"]].has_levels and self.fitting["levels"] != "none"
+        return MODELS[self.model].has_levels and self.fitting["levels"] != "none"
 
     def check(self) -> None:
         """Raise InputError before any work if options contradict each other or do not belong to the model."""
@@ -304,9 +324,9 @@ class FitSettings:
         if n_topics is None and self.fitting["branching"] is None:
             n_topics = max(2 ** (self.fitting["depth"] or 1), len(seeds or ()))  # the number will be chosen
         placeholder = None if not seeds else {name: [0] for name in seeds}
-        labels = ["", " "] if self.fitting["model"] == LABELS_MODEL else None
+        labels = ["", " "] if self.model == LABELS_MODEL else None
         self.estimator(None if labels else n_topics, seeds=placeholder, word_totals=np.ones(1), labels=labels)
-        levels, name = self.fitting["levels"], self.fitting["model"]
+        levels, name = self.fitting["levels"], self.model
         if levels == "auto" and not MODELS[name].has_levels:
             raise InputError(
                 f"{named('levels', 'auto')} is for {named('model', 'plsa')}; {named('model', name)} has one level: "
@@ -317,7 +337,7 @@ class FitSettings:
 
     def check_shards(self) -> None:
         """Raise InputError if the model cannot be fitted from shards."""
-        name = self.fitting["model"]
+        name = self.model
         if not MODELS[name].from_shards:
             raise InputError(
                 f"{named('model', name)} cannot be fitted from shards: use another model, or {named('shards', False)}."
@@ -326,7 +346,8 @@ class FitSettings:
     def model_info(self) -> ModelInfo:
         """Return the facts about the model that are known before the fit."""
         fitting = self.to_json()["fitting"]
-        name, n_topics, seed, seeds = (fitting.pop(key) for key in ("model", "n_topics", "random_state", "seeds"))
+        del fitting["model"]
+        name, (n_topics, seed, seeds) = self.model, (fitting.pop(key) for key in ("n_topics", "random_state", "seeds"))
         words = None if seeds is None else {topic: tuple(given) for topic, given in seeds.items()}
         return ModelInfo(MODELS[name].estimator.__name__, name, n_topics or 0, seed, words, fitting)
 
@@ -371,7 +392,8 @@ def fit_run(
         draft.stage("counted", lambda: _count(draft))
         if draft.info.in_memory and not draft.corpus.is_loaded:  # counted by an interrupted call
             draft.corpus.counts = take_counts(draft.run.store.shards)
-        draft.stage("chosen", lambda: _choose(draft, settings))
+        draft.stage("chosen", lambda: _choose_model(draft, _choose(draft, settings), settings))
+        settings = settings.with_model(draft.info.model.name)
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
         draft.stage("fitted", lambda: _fit(draft, settings, place))
         if settings.makes_levels:
@@ -517,7 +539,7 @@ def _with_progress(texts: Iterable[str], n_documents: int, update: Any) -> Itera
 def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
     """Choose the number of topics, unless it is given."""
     n_topics, seed, n_documents = settings.fitting["n_topics"], settings.fitting["random_state"], draft.info.documents
-    if settings.fitting["model"] == LABELS_MODEL:
+    if settings.model == LABELS_MODEL:
         labels = draft.labels()
         n_topics = max(n_topics or 0, n_label_topics(labels))
         n_labeled = sum(label is not None for label in labels)
@@ -543,6 +565,24 @@ def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
     draft.report.note(f"{reason} ({named('n_topics')} sets another number.)")
     choice = replace(choice, n_topics=n_topics, reason=reason)
     return replace(draft.info, selection=choice, model=replace(draft.info.model, n_topics=n_topics))
+
+
+def _choose_model(draft: RunDraft, info: RunInfo, settings: FitSettings) -> RunInfo:
+    """Choose a mixture with one topic per document for short texts if it predicts held-out words better than PLSA."""
+    short = info.tokens < SHORT_DOCUMENT * info.documents
+    if not (settings.chooses_model and short and info.in_memory and info.documents >= LEAST_COMPARED):
+        return info
+    seed = info.model.random_state
+    with draft.report.stage("Comparing models"):
+        mixture, plsa = compare_mixture(_sampled_counts(draft.corpus, seed), info.model.n_topics, random_state=seed)
+    if not mixture.perplexity < plsa.perplexity:
+        return info
+    draft.report.note(
+        f"Model: {named('model', 'mixture')}, with one topic per document, which predicts held-out words of these "
+        f"short texts better (perplexity {mixture.perplexity:,.0f}; {named('model', 'plsa')}: {plsa.perplexity:,.0f})."
+    )
+    estimator = MODELS["mixture"].estimator.__name__
+    return replace(info, model=replace(info.model, name="mixture", estimator=estimator))
 
 
 def _sampled_counts(corpus: RunCorpus, seed: int) -> Any:
@@ -584,7 +624,7 @@ def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) 
     """Fit the model and write it."""
     info, seeds = draft.info, settings.fitting["seeds"]
     n_topics = info.model.n_topics
-    known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.fitting["model"]].takes_checkpoint else None}
+    known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.model].takes_checkpoint else None}
     if seeds:
         found = seed_columns(seeds, draft.run.vectorizer)
         parts = draft.corpus.count_parts()
@@ -593,7 +633,7 @@ def _fit(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) 
         known["start"] = _start(draft, settings.fitting["random_state"])
     if not info.in_memory:
         settings.check_shards()
-    labels = draft.labels() if settings.fitting["model"] == LABELS_MODEL else None
+    labels = draft.labels() if settings.model == LABELS_MODEL else None
     model = settings.estimator(n_topics if labels is None else settings.fitting["n_topics"], labels=labels, **known)
     corpus = draft.corpus.counts if info.in_memory else draft.run.store.shards
     y = None if labels is None else np.array([-1 if label is None else label for label in labels], dtype=object)

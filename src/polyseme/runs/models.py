@@ -22,7 +22,15 @@ import numpy as np
 
 from polyseme.core.tree import MAX_NODES
 from polyseme.errors import InputError
-from polyseme.estimators import LDA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, TopicClassifier
+from polyseme.estimators import (
+    LDA,
+    NMF,
+    PLSA,
+    CorrelatedTopicModel,
+    HierarchicalPLSA,
+    MultinomialMixture,
+    TopicClassifier,
+)
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.io.files import TEXT, check_regular, list_of, mapping_to, parse_json
 from polyseme.kernels import normalize_rows
@@ -41,6 +49,8 @@ four seeds), the share of the named group in its topic and the share of the grou
 """
 MAX_SEED_FILE = 1 << 24
 """Largest file of seed words, in bytes."""
+MIXTURE_STARTS = 5
+"""Number of starts of a mixture; the best is kept."""
 DEPTH = 2
 """Levels below the root of a tree, unless it has fewer than four leaves."""
 
@@ -94,6 +104,7 @@ MODELS = {
         TextModel("nmf", "non-negative matrix factorization", NMF, ("seeds", "start")),
         TextModel("hierarchical", "PLSA with topics in a tree", HierarchicalPLSA, ("depth", "branching", "start")),
         TextModel("ctm", "correlated topic model", CorrelatedTopicModel, ("start",), from_shards=False),
+        TextModel("mixture", "mixture with one topic per document", MultinomialMixture, from_shards=False),
         TextModel("labels", "PLSA with topics tied to labels", TopicClassifier, ("labels",), from_shards=False),
     )
 }
@@ -248,6 +259,12 @@ def _hierarchical(
     return HierarchicalPLSA(depth=len(per_level), branching=per_level, **settings)
 
 
+def _mixture(
+    model: TextModel, n_topics: int | None, settings: dict[str, Any], options: dict[str, Any]
+) -> MultinomialMixture:
+    return MultinomialMixture(check_n_topics(n_topics), n_init=MIXTURE_STARTS, **settings)
+
+
 def _labels(
     model: TextModel, n_topics: int | None, settings: dict[str, Any], options: dict[str, Any]
 ) -> TopicClassifier:
@@ -290,7 +307,13 @@ def n_label_topics(labels: Sequence[str | None] | None) -> int:
 
 
 _Maker = Callable[[TextModel, int | None, dict[str, Any], dict[str, Any]], Any]
-_MAKERS: dict[str, _Maker] = {"plsa": _plsa, "nmf": _nmf, "hierarchical": _hierarchical, "labels": _labels}
+_MAKERS: dict[str, _Maker] = {
+    "plsa": _plsa,
+    "nmf": _nmf,
+    "hierarchical": _hierarchical,
+    "mixture": _mixture,
+    "labels": _labels,
+}
 
 
 def _children_per_level(depth: int | None, branching: int | Sequence[int]) -> list[int]:

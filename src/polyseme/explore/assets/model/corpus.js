@@ -78,6 +78,7 @@ import { WordRules } from "./words.js";
  * @property {Float64Array} [totals]
  * @property {Float64Array} [mean]
  * @property {Float64Array} [precision]
+ * @property {Float64Array} [topic_shares]
  *
  * @typedef {Core & Derived} Model
  *

@@ -17,13 +17,15 @@
 //              topic the words that may be shown: candidates_of_topic (varints), candidate_words,
 //              candidate_documents (n_zw), candidate_frequency (df_w); numbers of topics that are
 //              off (inactive); and what folding.js needs: background, alpha and totals, mean and
-//              precision
+//              precision, topic_shares
 //   documents  values: titles, and ids, labels, periods, times if there are any; quotes (of the
 //              typical documents) if the page has texts
 //              arrays: P(z|d) document by document: topics_of_document (varints),
 //              document_topics, document_shares (in steps of 1/shares); topic by topic
 //              typical_of_topic (varints), typical_documents, typical_nats; labels_of_document,
 //              document_labels; document_periods
+//   map        values: names of regions; arrays: places (documents x 2), documents (their numbers, if
+//              not all are on the map)
 //   counts     word by word: documents_of (varints), gaps between the documents' numbers less one
 //              (varints), and counts (varints) or amounts
 //   rules      how a text is split into words: see words.js

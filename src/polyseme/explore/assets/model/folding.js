@@ -1,10 +1,11 @@
 // Folding in: the topic weights of counts, with the topics fixed. Steps and stopping rules are the
 // same as in Python (_native/foldin.hpp, coordinate.hpp; core/dirichlet.py;
-// core/logistic_normal.py).
+// core/logistic_normal.py, core/mixture.py).
 
 import { foldDirichlet, foldPosterior } from "./dirichlet.js";
 import { foldByLikelihood } from "./likelihood.js";
 import { foldLogisticNormal } from "./logistic_normal.js";
+import { foldMixture } from "./mixture.js";
 
 /**
  * @typedef {import("./corpus.js").Model} Model
@@ -18,6 +19,7 @@ const INFERENCES = {
   posterior: foldPosterior,
   dirichlet: foldDirichlet,
   "logistic-normal": foldLogisticNormal,
+  mixture: foldMixture,
 };
 
 /**
