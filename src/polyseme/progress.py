@@ -72,7 +72,31 @@ class TerminalReporter:
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(visible(text), soft_wrap=True)
+            print_line(self._console, text)
+
+
+def print_line(console: Any, text: str) -> None:
+    """Print a text on a console of rich: as one line into a file, broken between words in a terminal.
+
+    A word that is longer than a line, such as a path, is not broken.
+    """
+    text = visible(text)
+    if console.is_terminal:
+        text = "\n".join(_broken(line, console.width) for line in text.split("\n"))
+    console.print(text, soft_wrap=True)
+
+
+def _broken(line: str, width: int) -> str:
+    """Return a line with line feeds instead of the spaces at which it has to be broken."""
+    from rich.cells import cell_len
+
+    first, *words = line.split(" ")
+    broken, used = first, cell_len(first)
+    for word in words:
+        size = cell_len(word)
+        fits = used + 1 + size <= width
+        broken, used = f"{broken}{' ' if fits else chr(10)}{word}", used + 1 + size if fits else size
+    return broken
 
 
 def reporter(verbose: int) -> Reporter:

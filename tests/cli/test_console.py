@@ -7,7 +7,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from polyseme.cli.console import TopicRow, print_topics
+from polyseme.cli.console import TopicRow, print_topics, topic_table
+from polyseme.runs.view import FinerTopic
 
 LONG = "Cities of the region; centers of municipalities"
 
@@ -42,3 +43,29 @@ def test_a_topic_is_mostly_of_a_label_with_half_of_its_documents() -> None:
     shown = screen.file.getvalue()  # type: ignore[attr-defined]
     assert "Lakes 50%" in shown
     assert "Rivers" not in shown
+
+
+def test_a_topic_of_a_finer_level_is_shown_below_its_parent_and_above_its_children() -> None:
+    child = FinerTopic(8, 5, "brook, mill", 0.04, 0.97, [], [])
+    row = TopicRow(
+        2, "river", 0.125, 0.9, ["water", "bank"], [], ["The Elbe"], level=4, parent=1, parent_name="lake, shore",
+        parent_share=0.95, children=[child],
+    )  # fmt: skip
+    screen = Console(file=io.StringIO(), width=60)
+    screen.print(topic_table([row], 60))
+    assert [line.rstrip() for line in screen.file.getvalue().splitlines()] == [  # type: ignore[attr-defined]
+        "topic  weight   fit  words, and typical documents",
+        "    2   12.5%   90%  river",
+        "                     water bank",
+        "                     part of 1 lake, shore",
+        "                     The Elbe",
+        "                       8/5 4.0% brook, mill",
+    ]
+
+
+def test_a_long_name_is_cut_between_words() -> None:
+    row = TopicRow(0, "encryption algorithm, clipper chip, key", 1.0, 0.9, ["nsa"], [], [])
+    for width, name in ((45, "encryption algorithm…"), (56, "encryption algorithm, clipper chip…"), (32, "encryption…")):
+        screen = Console(file=io.StringIO(), width=width)
+        print_topics([row], screen, Path("run"))
+        assert screen.file.getvalue().splitlines()[1].rstrip().endswith(f"90%  {name}")  # type: ignore[attr-defined]

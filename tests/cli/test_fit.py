@@ -78,7 +78,7 @@ def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -
     assert result.exit_code == 0, result.output
     info = open_run(folder / "out").info
     assert info.model.n_topics == info.selection.n_topics == 2
-    assert info.selection.reason in " ".join(result.stderr.split())
+    assert f"{info.selection.reason.rstrip('.')} (-k sets another).\n" in result.stderr
     assert info.selection.reason.startswith("Number of topics: 2, because 4 different documents are too few")
     assert not (folder / "out" / "stages.json").exists()
 
@@ -88,7 +88,7 @@ def test_a_few_documents_get_half_as_many_topics(tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text("\n".join(texts), encoding="utf-8")
     result = run("fit", "few.txt", cwd=tmp_path)
     assert result.exit_code == 0, result.output
-    reason = "Number of topics: 3, because 6 documents are too few to compare fits on parts of them."
+    reason = "Number of topics: 3, because 6 documents are too few to compare fits on parts of them"
     assert reason in " ".join(result.stderr.split())
     assert open_run(tmp_path / "few-run").model.n_components == 3
 
@@ -293,7 +293,7 @@ def test_the_number_of_topics_is_one_that_is_good_to_read():
     choice = choose_n_topics(themed_page_data().counts, SilentReporter(), 0)
     assert choice.n_topics > 1
     assert choice.structured
-    assert choice.reason.startswith(f"{choice.n_topics} topics to read, searched between ")
+    assert choice.reason.startswith(f"{choice.n_topics} topics to read, the most ")
 
 
 def test_the_rows_of_the_choice_are_stored(tmp_path: Path) -> None:
@@ -303,7 +303,11 @@ def test_the_rows_of_the_choice_are_stored(tmp_path: Path) -> None:
     info = open_run(tmp_path / "out").info
     assert info.model.n_topics == info.selection.n_topics
     assert [row.n_topics for row in info.selection.rows] == list(range(2, 11))
-    assert info.selection.reason in " ".join(result.stderr.split())
+    summary, _, rest = info.selection.reason.partition(". ")
+    assert rest
+    assert f"\n{summary} (-k sets another).\n" in result.stderr
+    shown = run("evaluate", "out", "-q", cwd=tmp_path).stdout
+    assert f"Chosen by the fit: {info.selection.reason}" in shown
 
 
 def test_topics_of_a_corpus_without_structure_may_be_chance():
@@ -311,8 +315,7 @@ def test_topics_of_a_corpus_without_structure_may_be_chance():
     X = synthetic_corpus(150, topic_word=unigram, length=30, random_state=2).counts()
     choice = choose_n_topics(X, SilentReporter(), 0)
     assert (choice.n_topics, choice.structured) == (5, False)
-    assert choice.reason.startswith("No structure: ")
-    assert choice.reason.endswith(" The 5 topics that follow may be due to chance.")
+    assert choice.reason.startswith("5 topics, which may be due to chance. No structure: ")
 
 
 def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,17 +342,17 @@ def test_options_that_need_more_topics_raise_the_number(options: Any, n_topics: 
     selection = polyseme.fit(TEXTS, max_df=1.0, max_iter=3, page=False, **options).info.selection
     assert selection.n_topics == n_topics
     reason = "Number of topics: 2, because 2 different documents are too few to compare fits on parts of them."
-    assert selection.reason == reason + (f" The number of topics is {n_topics}, because {why}." if why else "")
+    assert selection.reason == (f"{n_topics} topics, because {why}. " if why else "") + reason
 
 
 def test_equal_documents_get_one_topic(tmp_path: Path) -> None:
     (tmp_path / "same.txt").write_text("\n".join([FRUIT] * 25), encoding="utf-8")
     result = run("fit", "same.txt", "--max-df", "1", cwd=tmp_path)
     assert result.exit_code == 0, result.output
-    reason = "Number of topics: 1, because all 25 documents have the same words."
+    reason = "Number of topics: 1, because all 25 documents have the same words"
     assert reason in " ".join(result.stderr.split())
     opened = open_run(tmp_path / "same-run")
-    assert opened.info.selection.reason == reason
+    assert opened.info.selection.reason == f"{reason}."
     assert opened.model.n_components == 1
 
 

@@ -351,6 +351,8 @@ def test_topics_are_shown_as_a_tree_or_at_one_level(with_levels: Path) -> None:
     rows = json.loads(level.output)
     assert sorted(row["topic"] for row in rows) == [0, 1, 2, 3]
     assert [row["parent"] for row in rows] == [int(parents.topics[row["topic"]]) for row in rows]
+    above = opened.topic_titles
+    assert [row["parent_name"] for row in rows] == [above[row["parent"]] for row in rows]
     assert all(row["parent_share"] > 0.9 and row["level"] == 4 and row["children"] == [] for row in rows)
     reading = json.loads(run("topics", "run", "--json", cwd=with_levels).output)
     assert [[child["level"] for child in row["children"]] for row in reading] == [[4, 4], [4, 4]]
@@ -358,6 +360,7 @@ def test_topics_are_shown_as_a_tree_or_at_one_level(with_levels: Path) -> None:
     shown = run("topics", "run", "--level", "4", "-d", "0", cwd=with_levels).output
     assert "Levels of 2, 4 topics: polyseme topics run --level 2" in shown
     assert "4/" not in shown
+    assert [int(topic) for topic in re.findall(r"^ +part of (\d) ", shown, flags=re.MULTILINE)] == [0, 0, 1, 1]
 
 
 def test_transform_search_and_explore_use_a_level(with_levels: Path) -> None:

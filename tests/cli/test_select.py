@@ -31,7 +31,9 @@ def test_select_prints_a_table_and_writes_a_plot(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     rows = [line.split() for line in result.output.splitlines() if line.strip().startswith(">")]
     assert [(row[1], row[-2:]) for row in rows] == [("4", ["to", "predict"]), ("5", ["to", "read"])]
-    assert "5 topics to read, searched between 5 and 25" in " ".join(result.output.split())
+    assert "5 topics to read, the most at which fits to samples agree. Numbers between 5 and 25 were" in " ".join(
+        result.output.split()
+    )
     assert "Plot: letters-topics.png" in result.output
     assert (folder / "letters-topics.png").read_bytes().startswith(b"\x89PNG")
     assert not list(folder.glob("*.part"))

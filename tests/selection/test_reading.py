@@ -47,9 +47,9 @@ def test_planted_topics_are_found(found):
     assert list(agreement) == [*range(5, 13), 14, 16, 18, 20, 22, 25]
     assert agreement[6] > 0.9 > agreement[8] > agreement[25]
     assert found.reason == (
-        "6 topics to read, searched between 5 and 25: the largest number at which fits on different parts of the "
-        f"documents still give documents the same topics (agreement {agreement[6]:.2f}, the best; 1 is perfect, 0 is "
-        "chance). Each half of the 10 fits alone gives 6."
+        "6 topics to read, the most at which fits to samples agree. Numbers between 5 and 25 were tried; the agreement "
+        f"about the topics of documents is {agreement[6]:.2f}, the best (1 is perfect, 0 is chance). Each half of the "
+        "10 fits alone gives 6."
     )
 
 

@@ -17,8 +17,9 @@ from rich.padding import Padding
 from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Span, Text
+from rich.tree import Tree
 
-from polyseme.progress import UNSAFE, TerminalReporter, escape_character, pluralize, visible
+from polyseme.progress import UNSAFE, TerminalReporter, escape_character, pluralize, print_line, visible
 from polyseme.text.sentences import cut_at_word
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def print_data(text: str) -> None:
 
 def print_error(message: str) -> None:
     """Print one line on standard error."""
-    typer.echo(f"polyseme: {visible(message.rstrip('.'), one_line=True)}.", err=True)
+    print_line(Console(stderr=True), f"polyseme: {visible(message.rstrip('.'), one_line=True)}.")
 
 
 def screen_reporter(*, quiet: bool = False) -> TerminalReporter:
@@ -113,6 +114,8 @@ class TopicRow:
     """Number of topics of its level."""
     parent: int | None = None
     """The topic of the level above to which it belongs; None at the reading level."""
+    parent_name: str = ""
+    """Name of its parent, or ""."""
     parent_share: float | None = None
     """Share of its tokens that its parent has."""
     children: list[FinerTopic] = field(default_factory=list)
@@ -140,11 +143,12 @@ def topic_rows(
     The share of a label is the sum of P(d|z) over its documents; documents without a label have the label "".
     """
     from polyseme.metrics.words import largest  # slow imports: errors are printed before them
+    from polyseme.runs.names import parent_titles
     from polyseme.runs.write import topics_in_order
 
     typical = run.typical_documents(n_documents) if n_documents else [[] for _ in range(run.fitted.n_topics)]
     labels, rows, topics, parents = run.corpus.label_numbers, [], run.topics(n_words), run.parents
-    children = run.finer_topics(n_words)
+    children, above = run.finer_topics(n_words), parent_titles(run)
     for topic in (topics[number] for number in topics_in_order(run)):
         shares = run.typical.shares[topic.id]
         rows.append(
@@ -160,6 +164,7 @@ def topic_rows(
                 coherence=None if coherence is None else float(coherence[topic.id]),
                 level=len(topics),
                 parent=None if parents is None else int(parents.topics[topic.id]),
+                parent_name=above[topic.id] if above else "",
                 parent_share=None if parents is None else float(parents.shares[topic.id]),
                 children=children[topic.id],
             )
@@ -172,7 +177,7 @@ def print_junk(run: TopicView, screen: Console, folder: str) -> None:
     from polyseme.runs.junk import junk_notes
 
     for note in junk_notes(run.junk, folder):
-        screen.print(note, soft_wrap=True)
+        print_line(screen, note)
 
 
 def fit_summary(run: Run) -> str:
@@ -197,7 +202,7 @@ def fit_summary(run: Run) -> str:
 def print_topic_details(rows: Sequence[TopicRow], screen: Console) -> None:
     """Print every topic with its words, labels, typical documents with quotes, and finer topics."""
     indent, width = _INDENT, max(screen.width - _INDENT, 1)
-    table = _empty_topic_table(rows, "name", labels=False, no_wrap=True)
+    table = _empty_topic_table(rows, "name", screen.width, labels=False, no_wrap=True)
     for row in rows:
         _add_topic_row(table, rows, row, None, Text(row.name, style="bold underline"))
     heading, *lines = screen.render_lines(table, pad=False)
@@ -205,6 +210,8 @@ def print_topic_details(rows: Sequence[TopicRow], screen: Console) -> None:
     for row, line in zip(rows, lines, strict=True):
         screen.print(Segments([*line, Segment.line()]), end="")
         parts = [Text(" ".join(row.words), style="bold"), Text(", ".join(_labels_shown(row)))]
+        if row.parent_name:
+            parts.append(Text(f"part of {row.parent} {row.parent_name}"))
         for document in row.documents:
             parts += [_one_line(document.title, width), _one_line(f"  {document.quote}", width, style="dim")]
         parts += [Text(f"{child.level}/{child.topic} {child.weight:.1%} {child.name}") for child in row.children]
@@ -220,6 +227,30 @@ def _one_line(text: str, width: int, style: str = "") -> Text:
     while cell_len(shown := cut_at_word(text, length)) > width and length > 1:
         length -= 1
     return Text(shown, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def node_tree(run: TopicView, n_words: int) -> Tree | None:
+    """Return the tree of a hierarchical model, with the words of its inner nodes and its topics; None without one."""
+    from polyseme.estimators.hierarchical import HierarchicalPLSA, node_amounts
+    from polyseme.metrics.words import without_columns, words_of_amounts
+
+    model = run.model
+    if not isinstance(model, HierarchicalPLSA):
+        return None
+    words = words_of_amounts(without_columns(node_amounts(model), run.hidden_columns), run.store.vocabulary, n_words)
+    topics = {leaf: topic for topic, leaf in enumerate(model.tree_.leaves)}
+    titles, weights = run.topic_titles, run.fitted.topic_weights
+    shown: dict[int, Tree] = {}
+    for node, _ in model.tree_.depth_first():
+        topic = topics.get(node)
+        label = (
+            f"{model.node_weights_[node]:.1%} {' '.join(words[node])}"
+            if topic is None
+            else f"topic {topic} {weights[topic]:.1%} {titles[topic]}"
+        )
+        parent = model.tree_.parents[node]
+        shown[node] = Tree(Text(label)) if parent not in shown else shown[parent].add(Text(label))
+    return shown[model.tree_.root]
 
 
 def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
@@ -253,9 +284,9 @@ def _is_terminal() -> bool:
 def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
     """Return a table with one line for each of the topics with the largest weights, at most `width` columns wide."""
     rows = rows[:_TOPICS_ON_A_SCREEN]
-    table = _empty_topic_table(rows, "words", no_wrap=True)
+    table = _empty_topic_table(rows, "words", width, no_wrap=True)
     words_width = width - len("topic  weight   fit  ") - (len(" npmi  ") if _has_coherence(rows) else 0)
-    labels = [_labels_shown(row, min(_LABEL_WIDTH, width // 4), least=_MOST)[:1] for row in rows]
+    labels = [_labels_shown(row, _label_width(width), least=_MOST)[:1] for row in rows]
     if _has_labels(rows):
         words_width -= 2 + max([len("mostly"), *(cell_len(label) for shown in labels for label in shown)])
     for row, shown in zip(rows, labels, strict=True):
@@ -269,7 +300,9 @@ def _more_topics(rows: Sequence[TopicRow], run: str) -> str:
     return "" if more < 1 else f"{more} more {'topics' if more > 1 else 'topic'}: polyseme topics {run}"
 
 
-def _empty_topic_table(rows: Sequence[TopicRow], last_column: str, *, labels: bool = True, **last: Any) -> Table:
+def _empty_topic_table(
+    rows: Sequence[TopicRow], last_column: str, width: int, *, labels: bool = True, **last: Any
+) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("topic", justify="right", style="cyan", no_wrap=True)
     table.add_column("weight", justify="right", no_wrap=True)
@@ -277,7 +310,7 @@ def _empty_topic_table(rows: Sequence[TopicRow], last_column: str, *, labels: bo
     if _has_coherence(rows):
         table.add_column("npmi", justify="right", no_wrap=True, min_width=5)
     if labels and _has_labels(rows):
-        table.add_column("mostly", max_width=_LABEL_WIDTH)
+        table.add_column("mostly", max_width=_label_width(width))
     table.add_column(last_column, **last)
     return table
 
@@ -296,6 +329,11 @@ def _add_topic_row(
 
 def _has_coherence(rows: Sequence[TopicRow]) -> bool:
     return any(row.coherence is not None for row in rows)
+
+
+def _label_width(width: int) -> int:
+    """Return the number of columns for labels on a screen with this many columns."""
+    return min(_LABEL_WIDTH, width // 4)
 
 
 def _has_labels(rows: Sequence[TopicRow]) -> bool:
@@ -324,5 +362,16 @@ def _fitting_words(row: TopicRow, width: int) -> Text:
         if len(text) and cell_len(text.plain) + cell_len(separator + word) > width:
             break
         text.append(separator + word, style="not bold not underline")
-    text.truncate(max(1, width), overflow="ellipsis")
-    return text
+    return _cut(text, width)
+
+
+def _cut(text: Text, width: int) -> Text:
+    """Cut a text to `width` columns, between words if possible."""
+    if text.cell_len <= width:
+        return text
+    whole = text.plain
+    text.truncate(max(0, width - 1), overflow="crop")
+    if whole[len(text)] not in " ," and " " in text.plain:
+        text = text[: text.plain.rindex(" ")]
+    text = text[: len(text.plain.rstrip(" ,"))]
+    return text.append("…")

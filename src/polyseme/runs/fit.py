@@ -561,8 +561,8 @@ def _choose(draft: RunDraft, settings: FitSettings) -> RunInfo:
     ):
         if n_topics < least:
             n_topics, choice = least, replace(choice, typical_fit=None)
-            reason += f" The number of topics is {least}, because {why}."
-    draft.report.note(f"{reason} ({named('n_topics')} sets another number.)")
+            reason = f"{least} topics, because {why}. {reason}"
+    draft.report.note(f"{reason.partition('. ')[0].rstrip('.')} ({named('n_topics')} sets another).")
     choice = replace(choice, n_topics=n_topics, reason=reason)
     return replace(draft.info, selection=choice, model=replace(draft.info.model, n_topics=n_topics))
 
@@ -598,7 +598,7 @@ def choose_n_topics(counts: Any, report: Reporter, seed: int) -> Selection:
     n_topics, reason = selection.chosen, selection.reason
     if not selection.structured and selection.rows:
         n_topics = selection.rows[0].n_topics
-        reason += f" The {n_topics} topics that follow may be due to chance."
+        reason = f"{n_topics} topics, which may be due to chance. {reason}"
     return Selection(
         n_topics,
         reason,

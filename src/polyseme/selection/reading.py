@@ -526,14 +526,14 @@ def _choice(values: list[int], agreements: Floats, structured: bool, sample: tup
 
 
 def _reason(chosen: int, rows: list[ReadingRow], interval: tuple[int, int]) -> str:
-    """Return the reason for the choice in a few sentences."""
+    """Return the reason for the choice in a few sentences; the first one can stand alone."""
     agreement = {row.n_topics: row.agreement for row in rows}
     least, most, best = rows[0].n_topics, rows[-1].n_topics, max(agreement, key=agreement.__getitem__)
     at_best = "the best" if chosen == best else f"the best is {agreement[best]:.2f} with {best} topics"
     text = (
-        f"{chosen} topics to read, searched between {least} and {most}: the largest number at which fits on different "
-        f"parts of the documents still give documents the same topics (agreement {agreement[chosen]:.2f}, {at_best}; 1 "
-        "is perfect, 0 is chance)."
+        f"{chosen} topics to read, the most at which fits to samples agree. Numbers between {least} and {most} were "
+        f"tried; the agreement about the topics of documents is {agreement[chosen]:.2f}, {at_best} (1 is perfect, 0 is "
+        "chance)."
     )
     if interval[0] == interval[1]:
         text += f" Each half of the {_FITS} fits alone gives {interval[0]}."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.cli.console import Console, exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
 from polyseme.cli.options import takes
 from polyseme.options import MAX_ITER, N_TOPICS, RANDOM_STATE, RUN_OUTPUT
+from polyseme.progress import print_line
 from polyseme.runs.store import PAGE_FILE, check_target
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def demo(output: Path, **given: Any) -> None:
     screen.print("\nTry next", style="bold")
     for command in next_steps(output):
         screen.print(command)
-    screen.print(f"\nPage to explore: {output / PAGE_FILE}", soft_wrap=True)
+    print_line(screen, f"\nPage to explore: {output / PAGE_FILE}")
 
 
 def _documents(report: Reporter) -> list[Document]:

@@ -13,6 +13,7 @@ from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.cli.options import JSON, QUIET, RunFolder, check_inputs, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import READING, SAMPLING, SEED, Option
+from polyseme.progress import print_line
 
 if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation, PerplexityReport
@@ -52,7 +53,8 @@ def evaluate(
 ) -> None:
     """Measure the quality of the topics of a run.
 
-    The measures are perplexity, coherence, diversity, fit and, with labels, the agreement with them.
+    The measures are perplexity, coherence, diversity, fit and, with labels, the agreement with them. Below the tables
+    stands why the fit chose this number of topics.
 
     Without INPUT the documents of the run are used. The model was fitted to them, so their perplexities are too low;
     give other documents as INPUT to avoid this. If a document has several labels, the most frequent label counts.
@@ -100,6 +102,8 @@ def evaluate(
     screen = Console()
     screen.print(figures_table(evaluation, fitted=not inputs))
     screen.print(topics_table(evaluation, opened.store.vocabulary))
+    if choice := opened.store.info.selection:
+        print_line(screen, f"Chosen by the fit: {choice.reason}")
 
 
 def figures_table(evaluation: Evaluation, *, fitted: bool) -> Table:

@@ -18,6 +18,7 @@ from polyseme.cli.console import (
 )
 from polyseme.cli.options import QUIET, Inputs, check_inputs, takes
 from polyseme.options import FIT
+from polyseme.progress import print_line
 from polyseme.runs.store import PAGE_FILE, check_target
 
 
@@ -73,10 +74,10 @@ def fit(
         print_junk(run.view, screen, str(folder))
         screen.print(fit_summary(run))
         if note := levels_note(run.view, folder):
-            screen.print(note, soft_wrap=True)
-    screen.print(f"Run: {folder}", soft_wrap=True)
+            print_line(screen, note)
+    print_line(screen, f"Run: {folder}")
     if page and not quiet:
-        screen.print(f"Page to explore: {folder / PAGE_FILE}", soft_wrap=True)
+        print_line(screen, f"Page to explore: {folder / PAGE_FILE}")
     exit_if_interrupted(run.info.interrupted)
 
 

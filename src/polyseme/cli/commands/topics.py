@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from polyseme.cli.console import (
     Console,
     levels_note,
+    node_tree,
     print_data,
     print_json,
     print_junk,
@@ -17,6 +18,7 @@ from polyseme.cli.console import (
 from polyseme.cli.options import JSON, RunFolder, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import LEVEL, Option
+from polyseme.progress import print_line
 
 if TYPE_CHECKING:
     from polyseme.kernels import Array
@@ -65,9 +67,11 @@ def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt
     else:
         screen = Console()
         print_topic_details(rows, screen)
+        if tree := node_tree(opened, words):
+            screen.print("\nTree of topics, with the words that they share", tree, sep="\n")
         print_junk(opened, screen, run)
         if note := levels_note(opened, run):
-            screen.print(note, soft_wrap=True)
+            print_line(screen, note)
 
 
 def _cooccurrence(view: TopicView, topic_words: Array) -> Cooccurrence:
