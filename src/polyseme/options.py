@@ -109,8 +109,12 @@ SAMPLING = (
 
 SEED = Option("seed", "Seed of the random numbers.", TOPICS, int, 0, metavar="N", least=0, most=2**32 - 1)
 
+LANGUAGES = Option("languages", "Documents to fit, if they are in several languages: all, majority (without those of "
+                   "other languages), split (a run for each language: RUN-en, RUN-it), or those of a language.", INPUT,
+                   default="all", metavar="all|majority|split|LANGUAGE")
 COUNTING = (
-    Option("language", "Language of the texts: a name, an ISO code, auto (detected) or none.", WORDS, default="auto"),
+    Option("language", "Language of the texts: a name, an ISO code, several of them (en+it), auto (detected) or "
+           "none.", WORDS, default="auto"),
     Option("stop_words", "Text file with words to leave out, besides those of the language.", WORDS, Path,
            metavar="FILE"),
     Option("phrases", "Join words that form a phrase: san_francisco.", WORDS, bool, False),
@@ -166,7 +170,7 @@ WRITING = (
            "characters.", LONG_FITS, bool, flags=("--shards/--in-memory",)),
     Option("checkpoint", "Seconds between two checkpoints.", LONG_FITS, float, 10.0, metavar="SECONDS", least=0.0),
 )
-FIT = (*COLUMNS, *SAMPLING, DUPLICATES, *FILES, *COUNTING, *FITTING[:3], LABELS_FROM, *FITTING[3:], *WRITING)
+FIT = (*COLUMNS, *SAMPLING, DUPLICATES, LANGUAGES, *FILES, *COUNTING, *FITTING[:3], LABELS_FROM, *FITTING[3:], *WRITING)
 """Options of `polyseme.fit`."""
 
 LEVEL = Option("level", "Use the level with N topics, by default the reading level.", None, int, metavar="N", least=1)

@@ -65,7 +65,11 @@ def test_a_topic_of_a_finer_level_is_shown_below_its_parent_and_above_its_childr
 
 def test_a_long_name_is_cut_between_words() -> None:
     row = TopicRow(0, "encryption algorithm, clipper chip, key", 1.0, 0.9, ["nsa"], [], [])
-    for width, name in ((45, "encryption algorithm…"), (56, "encryption algorithm, clipper chip…"), (32, "encryption…")):
+    for width, name in (
+        (45, "encryption algorithm…"),
+        (56, "encryption algorithm, clipper chip…"),
+        (32, "encryption…"),
+    ):
         screen = Console(file=io.StringIO(), width=width)
         print_topics([row], screen, Path("run"))
         assert screen.file.getvalue().splitlines()[1].rstrip().endswith(f"90%  {name}")  # type: ignore[attr-defined]

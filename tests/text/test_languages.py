@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyseme import InputError, MissingExtraError, ModelFileError, UnsupportedError
 from polyseme.text import LANGUAGES, Vectorizer, tokens
-from polyseme.text.languages import get_language, name_stems, npmi
+from polyseme.text.languages import detect_language, document_language, get_language, name_stems, npmi
 
 Stemmer = pytest.importorskip("Stemmer")
 
@@ -392,3 +392,56 @@ def test_a_newer_format_is_refused():
     data = Vectorizer().fit(PLACES).to_dict()
     with pytest.raises(ModelFileError, match="newer polyseme"):
         Vectorizer.from_dict({**data, "format_version": 99})
+
+
+# several languages
+
+HALF = "the letters were written in the winter and are still in his house. le lettere sono state scritte nella neve e ora sono nella sua casa."  # noqa: E501
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_the_language_of_a_document_is_found(language):
+    assert document_language(SENTENCES[language]) == [language]
+
+
+def test_a_text_in_two_languages_is_in_both():
+    assert sorted(document_language(HALF)) == ["english", "italian"]
+    assert document_language("") == document_language("42, 17") == document_language("xyzzy plugh " * 20) == []
+
+
+def test_languages_have_shares_of_a_corpus():
+    english, italian = "the letters were written in the winter", "le lettere sono state scritte nella neve"
+    language, shares = detect_language([english] * 80 + [italian] * 20)
+    assert (language.name, shares) == ("english+italian", {"english": 0.8, "italian": 0.2})
+    assert {"the", "nella"} < language.stop_words
+    assert language.stemmer == "english"
+    assert detect_language([english] * 97 + [italian] * 3)[0].name == "english"
+
+
+def test_half_of_a_corpus_does_not_name_it():
+    english, italian = "the letters were written in the winter", "le lettere sono state scritte nella neve"
+    assert detect_language([english, italian] * 50)[0].name == "other+english+italian"
+    assert detect_language([HALF] * 50)[0].name == "other+english+italian"
+    assert detect_language([english, "xyzzy plugh " * 20] * 50)[0].name == "other+english"
+
+
+def test_the_last_documents_count_as_well():
+    english, italian = "the letters were written in the winter", "le lettere sono state scritte nella neve"
+    counter = Vectorizer(language="auto").fit([english] * 5000 + [italian] * 5000)
+    assert counter.language_ == "other+english+italian"
+    assert counter.languages_ == {"english": 0.5, "italian": 0.5}
+    assert not {"the", "nella"} & set(counter.vocabulary_)
+
+
+def test_several_languages_are_stored():
+    counter = Vectorizer(language="en+it").fit(["the letters nella neve", "letter neve"])
+    assert counter.language_ == "english+italian"
+    assert list(counter.vocabulary_) == ["letter", "neve"]
+    stored = Vectorizer.from_dict(counter.to_dict())
+    assert (stored.transform(["the neve nella letter"]) != counter.transform(["the neve nella letter"])).nnz == 0
+    with pytest.raises(InputError, match="language must be"):
+        Vectorizer(language="en+klingon").fit(["a letter"])
+    data = counter.to_dict()
+    for damaged in ("english+english", "english+", "+".join(["english"] * 1000), "en+it", 3):
+        with pytest.raises(ModelFileError, match="language"):
+            Vectorizer.from_dict({**data, "language": damaged})

@@ -29,6 +29,7 @@ from polyseme.options import COUNTING, FIT, FITTING, READING, SAMPLING, checked,
 from polyseme.progress import Reporter, pluralize, reporter
 from polyseme.runs.corpus import RunCorpus, sample_rows, take_counts
 from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
+from polyseme.runs.languages import ALL, MAJORITY, SPLIT, LanguageFilter, language_note
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
 from polyseme.runs.names import Namer, check_namer
 from polyseme.runs.reading import reader_notes, reading_progress
@@ -46,6 +47,7 @@ from polyseme.selection.reading import (
 )
 from polyseme.selection.short_texts import compare_mixture
 from polyseme.solvers import Checkpoint, Solver
+from polyseme.text.languages import get_language
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
@@ -82,6 +84,7 @@ def fit(
     max_iter: int | None = None,
     random_state: int = 0,
     language: str | None = "auto",
+    languages: str = "all",
     phrases: bool = False,
     keep_numbers: bool | None = None,
     stop_words: Sequence[str] | None = None,
@@ -147,7 +150,11 @@ def fit(
     random_state : int, default=0
         Seed of the random numbers.
     language : str or None, default="auto"
-        Language of the texts: a name, an ISO code, "auto" (detected) or None.
+        Language of the texts: a name, an ISO code, several of them ("en+it": the rules of the first, the stop words of
+        all), "auto" (detected) or None.
+    languages : str, default="all"
+        Documents to fit, if they are in several languages: "all", "majority" (without those of other languages than the
+        most frequent one) or those of a language.
     phrases : bool, default=False
         Whether to join words that form a phrase.
     keep_numbers : bool or None, default=None
@@ -262,6 +269,8 @@ class FitSettings:
     """Whether to count and fit from files; None decides by the length of the texts."""
     duplicates: str
     """Whether to keep or to drop documents that are near-duplicates of others."""
+    languages: str
+    """Documents to fit by language: ALL, MAJORITY, or a language."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> FitSettings:
@@ -288,6 +297,7 @@ class FitSettings:
             keep_texts=values["keep_texts"],
             shards=values["shards"],
             duplicates=values["duplicates"],
+            languages=values["languages"],
         )
 
     def estimator(self, n_topics: int | None, **known: Any) -> Any:
@@ -319,6 +329,10 @@ class FitSettings:
     def check(self) -> None:
         """Raise InputError before any work if options contradict each other or do not belong to the model."""
         seeds, n_topics = self.fitting["seeds"], self.fitting["n_topics"]
+        if self.languages == SPLIT:
+            raise InputError(f"{named('languages', SPLIT)} makes several runs: call fit once for each language.")
+        if self.languages not in (ALL, MAJORITY):
+            get_language(self.languages)
         if n_topics is not None:
             check_n_topics(n_topics, named("n_topics"))
         if n_topics is None and self.fitting["branching"] is None:
@@ -410,13 +424,14 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
     start = time.perf_counter()
     vectorizer = Vectorizer(**settings.counting)
     drop = settings.duplicates == "drop"
+    chosen = LanguageFilter(settings.languages)
     with draft.recorder(texts=settings.keep_texts, drop=drop) as recorder:
         try:
             in_memory = learn_words(
                 reader,
                 vectorizer,
                 draft.report,
-                lambda documents: _learn(draft, vectorizer, recorder, documents, settings.shards),
+                lambda documents: _learn(draft, vectorizer, recorder, chosen.choose(documents), settings.shards),
             )
         except InputError:  # equal documents leave no words, because words of all documents are dropped; say so instead
             recorder.duplicates.check_distinct()
@@ -431,7 +446,7 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
     write_atomically(draft.folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
     draft.run.store.vectorizer = vectorizer
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
-        draft.report.note(f"Language: {vectorizer.language_} (detected; {named('language')} sets another).")
+        draft.report.note(language_note(vectorizer.language_, vectorizer.languages_))
     stored = settings.to_json()
     return replace(
         draft.info,
@@ -439,10 +454,15 @@ def _read(draft: RunDraft, reader: Reader, settings: FitSettings) -> RunInfo:
         reading=stored["reading"],
         counting=stored["counting"],
         language=vectorizer.language_,
-        documents=reader.documents - duplicates.found * drop,
+        languages=vars(vectorizer).get("languages_", {}),
+        documents=reader.documents - chosen.left_out - duplicates.found * drop,
         duplicates=duplicates,
         words=len(vectorizer.vocabulary_),
-        left_out={**reader.dropped, **({"near-duplicates": duplicates.found} if drop else {})},
+        left_out={
+            **reader.dropped,
+            **({"other languages": chosen.left_out} if chosen.left_out else {}),
+            **({"near-duplicates": duplicates.found} if drop else {}),
+        },
         problems=dict(reader.problems.counts),
         in_memory=in_memory,
         seconds={"reading": round(time.perf_counter() - start, 3)},

@@ -231,6 +231,8 @@ class RunInfo:
     in_memory: bool = True
     """Whether the words were counted and the model was fitted in memory."""
     duplicates: Duplicates = field(default_factory=Duplicates)
+    languages: dict[str, float] = field(default_factory=dict)
+    """Shares of documents by language, "other" for unknown ones, if the languages were detected."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Numbers of documents that were not used, by reason."""
     problems: dict[str, int] = field(default_factory=dict)

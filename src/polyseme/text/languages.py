@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol
@@ -79,17 +80,33 @@ _STOP_WORD_LISTS = {"dutch_porter": "dutch", "porter": "english"}
 
 _UNITS = {"word": WORDS, "char": CHARACTERS, "char_wb": PADDED_CHARACTERS}
 
+LANGUAGE_SEPARATOR = "+"
+"""Between the names of several languages."""
+MIN_LANGUAGE_SHARE = 0.05
+"""Share of the documents of a corpus in a language for its stop words to be left out."""
+DETECTION_SIZE = 2**25
+"""Characters of the first documents of a corpus, from which the sample is drawn that decides its languages."""
 _DETECTION_DOCUMENTS = 1000
 _DETECTION_CHARACTERS = 2000
+_MIN_WORDS = 20
+"""Words of a document whose language should be recognized."""
+_MIN_STOP_WORDS = 2  # different ones of a text, for a language that the corpus may not have
+_MIXED = 0.5
+_MAIN_SHARE = 0.6  # of the documents, for the rules of a language to be those of the corpus
+_MIN_NEW_STOP_WORDS = 0.03
 _MIN_SCRIPT_SHARE = 0.3  # of the letters of a text, for its script to decide
 _MIN_KANA_SHARE = 0.05  # of the letters of a text, to distinguish Japanese from Chinese
-_MIN_STOP_WORD_SHARE = 0.04  # of the words of a text, for its stop words to decide
+_MIN_STOP_WORD_SHARE = 0.08  # of the words of a text, for its stop words to decide
 _SCRIPTS = {
     "korean": re.compile("[\uac00-\ud7a3]"),
     "thai": re.compile("[\u0e01-\u0e3a]"),
     "chinese": re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"),
 }
 _KANA = re.compile("[\u3040-\u30ff]")
+_WORD = re.compile(
+    "[^\\s\\d_\\x21-\\x40\\x5b-\\x60\\x7b-\\x7e\\xa1-\\xbf\u2010-\u2027\u2039\u203a\u0964\u3001\u3002]{2,}"
+)
+"""Two characters or more, because single letters are often initials, as in I/O; combining marks belong to words."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +145,14 @@ class Language:
 
     @property
     def stop_words(self) -> frozenset[str]:
-        """Function words of the language, from the lists of polyseme; empty if there is no list."""
-        return _read_stop_words(_STOP_WORD_LISTS.get(self.name, self.name))
+        """Function words of the language, or of several, from the lists of polyseme; empty if there is no list."""
+        lists = (_STOP_WORD_LISTS.get(name, name) for name in self.name.split(LANGUAGE_SEPARATOR))
+        return frozenset().union(*map(_read_stop_words, lists))
+
+    @property
+    def main(self) -> str:
+        """Name of the language whose rules apply."""
+        return self.name.partition(LANGUAGE_SEPARATOR)[0]
 
 
 OTHER = Language("other")
@@ -151,38 +174,135 @@ _BY_CODE = {language.code: language for language in LANGUAGES.values() if langua
 
 
 def get_language(name: str) -> Language:
-    """Return the language with an English name or an ISO 639-1 code."""
-    language = LANGUAGES.get(name) or _BY_CODE.get(name)
-    if language is None:
+    """Return the language with an English name or an ISO 639-1 code.
+
+    "english+italian" has the rules of English and the stop words of both.
+    """
+    language, *others = [LANGUAGES.get(part) or _BY_CODE.get(part) for part in name.split(LANGUAGE_SEPARATOR)]
+    if language is None or None in others:
         raise InputError(
             f"language must be 'auto', None or one of {', '.join(map(repr, sorted(LANGUAGES)))}, got {name!r}."
         )
-    return language
+    if not others:
+        return language
+    names = [language.name, *(other.name for other in others if other is not None)]
+    return replace(language, name=LANGUAGE_SEPARATOR.join(dict.fromkeys(names)))
 
 
-def detect_language(texts: list[str]) -> Language:
-    """Return the language of the first texts: by their script, or by the language whose stop words they use most.
+def is_language(name: Any) -> bool:
+    """Return whether a value is the name that `get_language` gives to a language, or to several."""
+    parts = name.split(LANGUAGE_SEPARATOR) if isinstance(name, str) else []
+    return 0 < len(parts) == len(set(parts)) and all(part in LANGUAGES for part in parts)
 
-    A word that is a stop word of n languages counts 1 / n for each of them.
+
+def detect_language(texts: Sequence[str]) -> tuple[Language, dict[str, float]]:
+    """Return the language of a corpus and the shares of its documents in each language; "other" is not known.
+
+    A language is present if it has MIN_LANGUAGE_SHARE of the documents. The language of the corpus has the rules of the
+    one with _MAIN_SHARE of the documents, and the stop words of all that are present. Short documents of unknown
+    language do not count for this.
     """
-    sample = [OTHER.normalize(text[:_DETECTION_CHARACTERS]) for text in texts[:_DETECTION_DOCUMENTS]]
-    text = "".join(sample)
-    letters = sum(map(str.isalpha, text))
-    for name, script in _SCRIPTS.items():
-        if letters and len(script.findall(text)) > _MIN_SCRIPT_SHARE * letters:
-            kana = len(_KANA.findall(text))
-            return LANGUAGES["japanese" if name == "chinese" and kana > _MIN_KANA_SHARE * letters else name]
-    counter = WordCounter(TokenRules(OTHER.characters(True)), n_threads=1)
-    counter.add(sample)
-    words = counter.words()
-    tokens = counter.totals(len(words))[0].tolist()
-    evidence = dict.fromkeys(_STEMMED, 0.0)
+    sample = [texts[place] for place in _spread(len(texts), _DETECTION_DOCUMENTS)]
+    number = Counter(name for text in sample for name in document_language(text))  # with two languages, for both
+    possible = set(_languages_in(sample))
+    most = max((number[name] for name in possible), default=0)
+    present = [name for name, n in number.most_common() if name in possible and n >= MIN_LANGUAGE_SHARE * most]
+    found = [document_language(text, present) for text in sample]
+    is_judged = [
+        bool(names) or len(text[:_DETECTION_CHARACTERS].split()) >= _MIN_WORDS
+        for names, text in zip(found, sample, strict=True)
+    ]
+    n_judged = sum(is_judged)
+    number = Counter(name for names in found for name in names)
+    present = sorted(name for name, n in number.items() if n >= MIN_LANGUAGE_SHARE * n_judged)
+    present.sort(key=lambda name: -number[name])
+    clear = [names[0] if len(names) == 1 and names[0] in present else OTHER.name for names in found]
+    shares = {name: clear.count(name) / len(clear) for name in (*present, OTHER.name) if name in clear}
+    main = present[0] if present and clear.count(present[0]) >= _MAIN_SHARE * n_judged else OTHER.name
+    return get_language(LANGUAGE_SEPARATOR.join([main, *(name for name in present if name != main)])), shares
+
+
+def document_language(text: str, among: Collection[str] | None = None) -> list[str]:
+    """Return the language of a text, or two if it is written in two; [] if it is not known.
+
+    The language is that of its script, or the one with the most stop words in the text. If words that are not stop
+    words of this language are stop words of another one, at least _MIXED as many, the text is in both.
+
+    `among` : languages
+    of the corpus, for which one stop word is enough; None: all languages.
+    """
+    words, name = _evidence(text)
+    if name:
+        return [name] if among is None or name in among else []
+    covered = _covered(words, among)
+    best = max(covered, key=lambda name: (_rank(name, covered), name), default=None)
+    if best is None or covered[best] < _MIN_STOP_WORD_SHARE * words.total():
+        return []
+    stops = _read_stop_words(best)
+    if among is None and len(stops & words.keys()) < _MIN_STOP_WORDS:
+        return []
+    others = _covered(Counter({word: n for word, n in words.items() if word not in stops}), among)
+    second = max(others, key=lambda name: (others[name], name), default=None)
+    if second is None or others[second] < _MIXED * covered[best]:
+        return [best]
+    return [best, second] if others[second] >= _MIN_STOP_WORD_SHARE * words.total() else []
+
+
+def _spread(size: int, most: int) -> list[int]:
+    """Return at most `most` positions, spread evenly over `size` places."""
+    return [place * size // most for place in range(most)] if size > most else list(range(size))
+
+
+def _languages_in(texts: Iterable[str]) -> list[str]:
+    """Return the languages that may be in texts: by script, and one after the other by stop words.
+
+    The next language is the one that explains most of the stop words that are not explained yet, at least
+    _MIN_NEW_STOP_WORDS of all.
+    """
+    words, names = Counter[str](), dict[str, None]()
+    for text in texts:
+        counts, name = _evidence(text)
+        words += counts
+        if name:
+            names[name] = None
+    words = Counter({word: n for word, n in words.items() if word in _languages_by_stop_word()})
+    least = _MIN_NEW_STOP_WORDS * words.total()
+    while words:
+        covered = _covered(words, None)
+        best = max(covered, key=lambda name: (_rank(name, covered), name))
+        if covered[best] < least:
+            break
+        names[best] = None
+        words = Counter({word: n for word, n in words.items() if word not in _read_stop_words(best)})
+    return list(names)
+
+
+def _evidence(text: str) -> tuple[Counter[str], str]:
+    """Return the words at the beginning of a text and "", or no words and the language of its script."""
+    text = OTHER.normalize(text[:_DETECTION_CHARACTERS]).lower()
+    if not text.isascii():
+        letters = sum(map(str.isalpha, text))
+        for name, script in _SCRIPTS.items():
+            if len(script.findall(text)) > _MIN_SCRIPT_SHARE * letters:
+                kana = name == "chinese" and len(_KANA.findall(text)) > _MIN_KANA_SHARE * letters
+                return Counter(), "japanese" if kana else name
+    return Counter(_WORD.findall(text)), ""
+
+
+def _covered(words: Counter[str], among: Collection[str] | None) -> dict[str, int]:
+    """Return the number of stop words of each language among these words."""
+    covered: dict[str, int] = {}
     languages = _languages_by_stop_word()
-    for word, n in zip(words, tokens, strict=True):
+    for word, n in words.items():
         for name in languages.get(word, ()):
-            evidence[name] += n / len(languages[word])
-    best = max(evidence, key=lambda name: evidence[name])
-    return LANGUAGES[best] if evidence[best] > _MIN_STOP_WORD_SHARE * sum(tokens) else OTHER
+            if among is None or name in among:
+                covered[name] = covered.get(name, 0) + n
+    return covered
+
+
+def _rank(name: str, covered: Mapping[str, int]) -> float:
+    """Return the number of stop words of a language, less for a long list, which has more of them by chance."""
+    return covered[name] / float(len(_read_stop_words(name)) ** 0.5)
 
 
 def scikit_learn_token_rules(vectorizer: Any) -> TokenRules:

@@ -13,7 +13,7 @@ from collections.abc import Container, Mapping
 from functools import cache
 
 from polyseme.text.calendar_names import MONTHS, WEEKDAYS
-from polyseme.text.languages import LANGUAGES, Language
+from polyseme.text.languages import LANGUAGE_SEPARATOR, LANGUAGES, Language
 
 _OTHER_CALENDAR = {
     "english": "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri",
@@ -71,9 +71,9 @@ class NameWords:
     """
 
     def __init__(self, language: Language, written: Mapping[str, str], known: Container[str]) -> None:
-        self._name, self._written = language.name, written
-        self._english = language.name in ("english", "porter")
-        self._closed = _closed_words(language.name)
+        self._name, self._written = language.main, written
+        self._english = language.main in ("english", "porter")
+        self._closed = frozenset().union(*map(_closed_words, language.name.split(LANGUAGE_SEPARATOR)))
         if not self._english and "the" in known:
             self._closed |= LANGUAGES["english"].stop_words
         self._keywords = _KEYWORDS if any(mark in known for mark in _CODE_MARKS) else frozenset[str]()

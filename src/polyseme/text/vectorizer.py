@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from numbers import Integral
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ from polyseme.kernels import SparseCounts
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.text.languages import (
     DEFAULT_PHRASE_THRESHOLD,
+    DETECTION_SIZE,
     OTHER,
     Language,
     Pair,
@@ -61,7 +62,7 @@ from polyseme.text.words import DEFAULT_PATTERN, WordRules, from_dict, known_ste
 from polyseme.utils import check_n_jobs, effective_threads
 
 _YEARS = range(1000, 2100)
-_FITTED_ATTRIBUTES = ("language_", "forms_", "shown_", "phrases_")
+_FITTED_ATTRIBUTES = ("language_", "languages_", "forms_", "shown_", "phrases_")
 
 
 class Vectorizer(CountVectorizer):
@@ -114,7 +115,8 @@ class Vectorizer(CountVectorizer):
     dtype : dtype, default=np.int64
         Type of the counts.
     language : str, default=None
-        A name or ISO code of `polyseme.text.LANGUAGES`, or "auto" to detect the language of the first documents. With a
+        A name or ISO code of `polyseme.text.LANGUAGES`, several joined by "+" ("english+italian": the rules of English,
+        the stop words of both), or "auto" to detect the languages of the documents. With a
         language, combining marks belong to words (also in Thai and Indic scripts), Chinese and Japanese text is counted
         in pairs of characters unless there is a `tokenizer`, the stop words of the language are not counted (see
         `stop_words`), and its Snowball stemmer is applied.
@@ -138,7 +140,9 @@ class Vectorizer(CountVectorizer):
     fixed_vocabulary_ : bool
         Whether the vocabulary was given by the user.
     language_ : str or None
-        Name of the language that was used.
+        Name of the language that was used. "english+italian" has the rules of English and the stop words of both.
+    languages_ : dict of str to float
+        Shares of documents by language, with "other" for unknown ones, in a sample. Only if the language was detected.
     forms_ : dict
         Stem of each form in the documents. Only with a language.
     shown_ : dict
@@ -530,8 +534,14 @@ class Vectorizer(CountVectorizer):
             return None, documents
         if self.language != "auto":
             return get_language(self.language), documents
-        first = list(islice(documents, 1))
-        return detect_language(list(chain.from_iterable(first))), chain(first, documents)
+        first, size = list[list[str]](), 0
+        for batch in documents:
+            first.append(batch)
+            size += sum(map(len, batch))
+            if size >= DETECTION_SIZE:
+                break
+        language, self.languages_ = detect_language(list(chain.from_iterable(first)))
+        return language, chain(first, documents)
 
     def _check_combinations(self) -> None:
         """Raise an error for parameters that cannot be combined."""

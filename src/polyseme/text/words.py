@@ -35,10 +35,10 @@ from polyseme.io.files import (
 )
 from polyseme.kernels import Array, SparseCounts
 from polyseme.text.languages import (
-    LANGUAGES,
     Language,
     Pair,
     get_language,
+    is_language,
     join_phrases,
     language_token_rules,
     scikit_learn_token_rules,
@@ -239,6 +239,13 @@ def _is_encoding(value: Any) -> bool:
         return False
 
 
+def _is_language(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and (value == "auto" or bool(get_language(value)))
+    except InputError:
+        return False
+
+
 def _is_range(value: Any) -> bool:
     limits = list_of(whole_number(0, 100))
     return limits.holds(value) and len(value) == 2 and value[0] <= value[1]
@@ -265,9 +272,7 @@ _PARAMETERS = {
     "vocabulary": either(NULL, _WORDS),
     "binary": FLAG,
     "dtype": one_of(*dict.fromkeys(_DTYPES)),
-    "language": either(
-        NULL, one_of("auto", *LANGUAGES, *(language.code for language in LANGUAGES.values() if language.code))
-    ),
+    "language": either(NULL, Check(_is_language, 'a language or "auto"')),
     "stem": FLAG,
     "phrases": either(FLAG, number(0, 1)),
     "keep_numbers": either(NULL, FLAG),
@@ -278,7 +283,7 @@ _FIELDS = {
     "format_version": whole_number(1, _MAX_INT),
     "parameters": Check(lambda value: isinstance(value, dict), "an object"),
     "vocabulary": _WORDS,
-    "language": either(NULL, one_of(*LANGUAGES)),
+    "language": either(NULL, Check(is_language, "a language")),
     "forms": mapping_to(TEXT),
     "shown": mapping_to(TEXT),
     "phrases": list_of(list_of(_PAIR)),

@@ -17,6 +17,7 @@ from polyseme.cli.console import (
     topic_rows,
 )
 from polyseme.cli.options import QUIET, Inputs, check_inputs, takes
+from polyseme.errors import InputError
 from polyseme.options import FIT
 from polyseme.progress import print_line
 from polyseme.runs.store import PAGE_FILE, check_target
@@ -52,10 +53,14 @@ def fit(
 
       polyseme fit itwiki.xml.bz2 --sample 5000 --language italian
 
+      polyseme fit mails/ --languages split
+
       zcat lines.gz | polyseme fit - -k 10 -o run
     """
     folder = output or default_folder(inputs)
-    check_target(folder, overwrite=overwrite)
+    split = given["languages"] == "split"
+    if not split:
+        check_target(folder, overwrite=overwrite)
     if not resume:
         check_inputs(inputs)
 
@@ -63,6 +68,20 @@ def fit(
     from polyseme.text.readers.reader import read
 
     settings = FitSettings.of(given)
+    if split:
+        from polyseme.runs.languages import split_languages
+        from polyseme.text.languages import get_language
+
+        if "-" in inputs:
+            raise InputError("--languages split reads the input several times: give files instead of -.")
+        names = split_languages(read(inputs, **settings.reading))
+        if not names:
+            raise InputError("--languages split found no language: leave it out.")
+        for name in names:
+            part = folder.with_name(f"{folder.name}-{get_language(name).code}")
+            given["languages"] = "majority" if name == names[0] else name
+            fit(inputs, part, overwrite, resume, checkpoint, page, page_text, quiet, **given)
+        return
     run = fit_run(
         lambda: read(inputs, **settings.reading), inputs, settings, output=folder, overwrite=overwrite, resume=resume,
         checkpoint=checkpoint, page=page_text if page else None, command=["polyseme", *sys.argv[1:]],
