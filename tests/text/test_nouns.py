@@ -31,7 +31,7 @@ def test_some_words_do_not_name_a_subject(language: str, word: str) -> None:
     ("language", "word"),
     [
         ("english", "bank"), ("english", "family"), ("english", "speed"), ("english", "provider"),
-        ("english", "import"), ("english", "x11"), ("german", "two"), ("italian", "family"),
+        ("english", "import"), ("english", "x11"), ("italian", "family"),
         ("other", "april"), ("japanese", "翻訳"),
         ("chinese", "水"), ("french", "rez"),
     ],
@@ -48,11 +48,22 @@ def test_capitals_tell_names_from_participles_and_german_nouns_from_other_words(
     assert not rules("english").can_name("go")
     assert rules("german", "Prozess").can_end("prozess")
     assert not rules("german", "Prozess").can_end("durchführen")
+    assert rules("german", "Prozess").can_name("prozess")
+    assert not rules("german", "Prozess").can_name("finden")
+
+
+def test_words_that_follow_no_article_are_no_nouns() -> None:
+    words = NameWords(get_language("italian"), {"java": "Java"}, {}, {"contiene", "statiche", "java"})
+    assert words.can_name("libreria")
+    assert not words.can_name("contiene")
+    assert not words.can_start("contiene")
+    assert words.can_end("statiche")  # an adjective after a noun
+    assert words.can_name("java")
 
 
 def test_words_of_other_languages_and_of_code_depend_on_the_texts() -> None:
-    assert rules("german").can_name("are")
-    assert not rules("german", known={"the": 0}).can_name("are")
+    assert rules("german", "Are").can_name("are")
+    assert not rules("german", "Are", known={"the": 0}).can_name("are")
     assert not rules("english", known=CODE).can_name("import")
     assert not rules("english", known=CODE).can_link("import", "datetime", stop=False)
 

@@ -91,6 +91,22 @@ def test_excluded_words_are_in_no_phrase() -> None:
     assert "Tony Blair" in names
 
 
+def test_words_that_follow_no_article_start_no_phrase() -> None:
+    # Both pairs are frequent and in different contexts, but "contiene" never follows an article.
+    rng = np.random.default_rng(0)
+    fillers = [f"{first}arol{last}" for first in "bcdfglmnprst" for last in "aeiou"]
+    texts = [
+        "La {} contiene librerie {}. Le librerie statiche {} e la {}.".format(*rng.choice(fillers, 4))
+        for _ in range(60)
+    ]
+    phrases = found(texts, language="italian")
+    assert "contiene" in phrases.bare
+    assert "librerie" not in phrases.bare
+    assert "librerie statiche" in phrases.names
+    assert not any(name.startswith("contiene") for name in phrases.names)
+    assert "contiene librerie" in found(texts, language="romanian").names
+
+
 @pytest.mark.parametrize(
     ("n_documents", "least"), [(4, (3, 2)), (100, (3, 2)), (400, (5, 3)), (1000, (8, 5)), (10**6, (8, 5))]
 )

@@ -154,7 +154,7 @@ class _NameMaker:
         written = {self._vocabulary[column]: form for column, form in self._phrases.words.items()}
         vectorizer = run.store.vectorizer
         language = OTHER if vectorizer.language_ is None else get_language(vectorizer.language_)
-        rules = NameWords(language, written, vectorizer.vocabulary_)
+        rules = NameWords(language, written, vectorizer.vocabulary_, self._phrases.bare)
         self._fit = [rules.can_name(word) for word in self._vocabulary]
         self._usable = np.array([not columns & hidden for columns in self._columns], dtype=bool)
         self._with_word: dict[int, list[int]] = {}
@@ -169,17 +169,18 @@ class _NameMaker:
     def name(self, topic: int, repeated: Collection[int], taken: Collection[str]) -> str:
         """Return a name that is not in `taken`, if possible without the words in the columns `repeated`."""
         words = [int(word) for word in self._ranked[topic] if self._amounts.topic_word[topic, word] > 0]
+        top = words[:TOP_WORDS]
         words = [word for word in words if self._fit[word]] or words
         words = [word for word in words if word not in repeated] or words
-        return _unused(self._parts(topic, words, set(repeated)), topic, taken)
+        return _unused(self._parts(topic, {*top, *words[:TOP_WORDS]}, words, set(repeated)), topic, taken)
 
-    def _parts(self, topic: int, words: list[int], repeated: set[int]) -> Iterator[str]:
+    def _parts(self, topic: int, top: set[int], words: list[int], repeated: set[int]) -> Iterator[str]:
         """Iterate over the phrase of a topic, if it has one, and its words or the phrases that replace them.
 
-        At most half of the words of a phrase are in `repeated`.
+        The phrase has a word in `top`. At most half of the words of a phrase are in `repeated`.
         """
         used = set[int]()
-        phrase = self._lead(topic, set(words[:TOP_WORDS]), repeated)
+        phrase = self._lead(topic, top, repeated)
         if phrase is not None:
             yield self._phrases.names[phrase]
             used |= self._columns[phrase]

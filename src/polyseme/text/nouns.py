@@ -1,7 +1,9 @@
 """Words that can name a subject, and ends of noun phrases, by cheap rules.
 
 A name consists of nouns and noun phrases. Without a tagger, some words are recognized by their form: numbers, single
-letters, English adverbs and participles, German nouns by their capitals. Others belong to closed classes, which are
+letters, English adverbs and participles, German nouns by their capitals. In languages whose nouns have articles and
+come before their adjectives, a word that hardly ever follows an article is no noun. Others belong to closed classes,
+which are
 listed: months and weekdays, numerals, units, legal forms of companies, interjections, parts of addresses, keywords of
 programming languages, and the commonest verbs of English. Nothing else is judged, so a language without rules keeps
 all of its phrases.
@@ -26,9 +28,22 @@ _OTHER_CALENDAR = {
     "пятница суббота воскресенье",
 }
 """Abbreviations, and months and weekdays of languages with cases."""
+_DETERMINERS = {
+    "italian": "il lo la i gli le l un uno una del dello della dei degli delle dell al allo alla ai agli alle all dal "
+    "dallo dalla dai dagli dalle dall nel nello nella nei negli nelle nell sul sullo sulla sui sugli sulle sull questo "
+    "questa questi queste",
+    "french": "le la les l un une des du au aux ce cet cette ces son sa ses leur leurs chaque",
+    "spanish": "el la los las un una unos unas del al este esta estos estas su sus cada",
+    "portuguese": "o a os as um uma uns umas do da dos das ao aos no na nos nas pelo pela pelos pelas este esta estes "
+    "estas",
+    "catalan": "el la els les l un una uns unes del dels al als pel pels aquest aquesta aquests aquestes",
+}
+"""Articles, with prepositions or without, and other words before nouns."""
+MIN_DETERMINED, MIN_TOKENS = 0.03, 30
+"""A word that occurs MIN_TOKENS times is a noun only if at least MIN_DETERMINED of them follow a determiner."""
 _EVERY_LANGUAGE = (
     "mm cm km ml kg mg ghz mhz khz kb mb gb tb kib mib gib kbit mbit kwh mph pct mln bln dlr dlrs cts usd eur gbp "
-    "inc ltd llc plc corp gmbh srl sarl pty llp www https com edu gov mil def elif isinstance kwargs args argv "
+    "inc ltd llc plc corp gmbh srl sarl pty llp www https com org edu gov mil def elif isinstance kwargs args argv "
     "const struct typedef printf sizeof enum nullptr bool int str argc endif ifdef eof stdin stdout stderr etc"
 )
 _ENGLISH = (
@@ -67,23 +82,31 @@ class NameWords:
     """Rules of a language for the words of names.
 
     written : how words are written that usually have capitals, by their lower case. known : words of the vocabulary.
-    In a language without English rules, the function words of English are no names if the texts contain "the".
+    bare : words that hardly ever follow a determiner, in a language in which nouns do. In a language without English
+    rules, the function words of English are no names if the texts contain "the".
     """
 
-    def __init__(self, language: Language, written: Mapping[str, str], known: Container[str]) -> None:
+    def __init__(
+        self, language: Language, written: Mapping[str, str], known: Container[str], bare: Container[str] = ()
+    ) -> None:
         self._name, self._written = language.main, written
         self._english = language.main in ("english", "porter")
         self._closed = frozenset().union(*map(_closed_words, language.name.split(LANGUAGE_SEPARATOR)))
         if not self._english and "the" in known:
             self._closed |= LANGUAGES["english"].stop_words
+        self._bare = bare
         self._keywords = _KEYWORDS if any(mark in known for mark in _CODE_MARKS) else frozenset[str]()
 
     def can_name(self, word: str) -> bool:
-        """Return whether a word, in lower case, can be a part of a name."""
-        return self.can_start(word) and not self._is_participle(word)
+        """Return whether a word, in lower case, can be a name by itself."""
+        return self.can_start(word) and self.can_end(word)
 
     def can_start(self, word: str) -> bool:
         """Return whether a noun phrase can begin with a word."""
+        return self._is_possible(word) and (word not in self._bare or word in self._written)
+
+    def _is_possible(self, word: str) -> bool:
+        """Return whether a word can be at an end of a noun phrase."""
         if word[:1].isdigit() or word in self._closed or word in self._keywords:
             return False
         if len(word) == 1 and word < "\u1100":
@@ -99,7 +122,7 @@ class NameWords:
     def can_end(self, word: str) -> bool:
         """Return whether a noun phrase can end with a word: not with a participle, in German with a noun."""
         is_noun = self._name != "german" or self._written.get(word, word) != word
-        return is_noun and self.can_name(word)
+        return is_noun and self._is_possible(word) and not self._is_participle(word)
 
     def can_link(self, word: str, first: str, *, stop: bool) -> bool:
         """Return whether a word, which may be a stop word, can be inside a noun phrase that begins with `first`."""
@@ -119,6 +142,11 @@ class NameWords:
             self._english and word.endswith("ed") and not word.endswith("eed") and len(word) > 4 and word != "hundred"
         )
         return ends and word not in self._written
+
+
+def determiners(language: Language) -> frozenset[str]:
+    """Return the words that nouns follow, in a language whose nouns have articles; empty for other languages."""
+    return frozenset(_DETERMINERS.get(language.main, "").split())
 
 
 @cache

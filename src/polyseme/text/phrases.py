@@ -15,7 +15,7 @@ not words. A phrase must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from polyseme.kernels import Array
 from polyseme.text.languages import OTHER, npmi
-from polyseme.text.nouns import NameWords
+from polyseme.text.nouns import MIN_DETERMINED, MIN_TOKENS, NameWords, determiners
 from polyseme.text.tokens import Columns, Integers, Mask, TokenRules, WordSequences, batches, phrase_characters
 from polyseme.text.words import WordRules
 
@@ -54,6 +54,8 @@ class Phrases:
     """How a word is written if it usually has capitals, by its column."""
     word_tokens: Integers
     """How often each word occurs in these documents."""
+    bare: frozenset[str] = frozenset()
+    """Words that hardly ever follow a determiner, in a language in which nouns do."""
 
 
 def no_phrases(n_words: int) -> Phrases:
@@ -84,7 +86,7 @@ def find_topic_phrases(rules: WordRules, texts: Iterable[str], excluded: frozens
     columns = _binary(rules.count(iter([names])).matrix()) if names else sp.csr_array((0, len(rules.columns)))
     words = {rules.columns.get(word, -1): form for word, form in tokens.written.items()}
     words.pop(-1, None)
-    return Phrases(names, candidates.counts, candidates.documents(), columns, words, tokens.word_tokens)
+    return Phrases(names, candidates.counts, candidates.documents(), columns, words, tokens.word_tokens, tokens.bare)
 
 
 class _Tokens:
@@ -116,7 +118,8 @@ class _Tokens:
         """How words are written that usually have capitals, by their lower case."""
         is_known = np.diff(self.columns.indptr) > 0
         known = {self.lower[number] for number in np.flatnonzero(is_known).tolist()}
-        self.name_words = NameWords(language, self.written, known)
+        self.bare = self._bare_words(determiners(language))
+        self.name_words = NameWords(language, self.written, known, self.bare)
         self._stops, joined = rules.tokens.stops, len(rules.phrases) > 0  # then a word may be counted only in phrases
         content = [
             (counted or joined) and form not in self._stops
@@ -152,6 +155,19 @@ class _Tokens:
             if lower not in best or counted[number] > counted[best[lower]]:
                 best[lower] = number
         return {lower: self.forms[number] for lower, number in best.items() if self.forms[number] != lower}
+
+    def _bare_words(self, determiners: Collection[str]) -> frozenset[str]:
+        """Return the frequent words, in lower case, that hardly ever follow a determiner; none without determiners."""
+        if not determiners:
+            return frozenset()
+        place = {word: number for number, word in enumerate(dict.fromkeys(self.lower))}
+        words = np.fromiter((place[word] for word in self.lower), dtype=np.int64, count=len(self.lower))[self.form]
+        follows = np.zeros(len(words), dtype=bool)
+        follows[1:] = self._mask(word in determiners for word in self.lower)[:-1] & (np.diff(self.document) == 0)
+        counted = np.bincount(words, minlength=len(place))
+        share = np.bincount(words, follows, len(place)) / np.maximum(counted, 1)
+        bare = (share < MIN_DETERMINED) & (counted >= MIN_TOKENS)
+        return frozenset(word for word, number in place.items() if bare[number])
 
     @classmethod
     def of(cls, rules: WordRules, texts: Iterable[str], excluded: frozenset[str]) -> _Tokens:
