@@ -41,7 +41,7 @@ def test_a_folder_becomes_a_run(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "model.safetensors", "doc_topic.npy", "doc_weights.npy", "vectorizer.json", "shards", "topics.csv",
-        "documents.index", "documents.blocks", "run.json", "explorer.html",
+        "documents.index", "documents.blocks", "places.npy", "run.json", "explorer.html",
     }  # fmt: skip
     about = json.loads((finished / "run.json").read_text(encoding="utf-8"))
     assert about["documents"] == 30

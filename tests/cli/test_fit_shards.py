@@ -44,7 +44,7 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     plain, found = open_run(tmp_path / "plain"), open_run(tmp_path / "run")
     assert {path.name for path in found.path.iterdir()} == {
         "model.safetensors", "doc_topic.npy", "doc_weights.npy", "vectorizer.json", "shards", "topics.csv",
-        "documents.index", "documents.blocks", "run.json", "explorer.html",
+        "documents.index", "documents.blocks", "places.npy", "run.json", "explorer.html",
     } == {path.name for path in plain.path.iterdir()}  # fmt: skip
     assert {path.name for path in (found.path / "shards").iterdir()} == {
         path.name for path in (plain.path / "shards").iterdir()

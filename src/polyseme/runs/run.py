@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.kernels import Array
+from polyseme.layout.places import Places
 from polyseme.metrics.words import TopicTable
 from polyseme.progress import reporter
 from polyseme.runs.corpus import RunCorpus
@@ -91,6 +92,15 @@ class Run:
     def doc_topic(self) -> Array:
         """P(z|d) of the documents."""
         return self.view.doc_topic
+
+    @property
+    def places(self) -> Places:
+        """Coordinates of the documents on the map (documents x 2), from 0 to 65535.
+
+        Documents with similar topics and words are close (`polyseme.layout.document_layout`). `update` does not move
+        documents.
+        """
+        return self.view.places
 
     def topics(self, n_words: int = 10) -> TopicTable:
         """Return a table of the topics: id, name, weight, fit and words.

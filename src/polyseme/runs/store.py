@@ -54,6 +54,8 @@ PAGE_FILE = "explorer.html"
 SHARDS_FOLDER, TOPICS_FILE, VECTORIZER_FILE = "shards", "topics.csv", "vectorizer.json"
 """Folder of the counts, table of the topics, and file with the vocabulary and the word rules of a run."""
 MODEL_FILE = "model.safetensors"
+PLACES_FILE = "places.npy"
+"""Places of the documents on the map. A run that is too large for memory has none."""
 LEVELS_FOLDER = "levels"
 """Folder with the models of finer levels, each in a subfolder named after its number of topics."""
 BEFORE_FOLDER = "before"
@@ -362,6 +364,22 @@ class RunStore:
         if f"{TEXTS}.index" in self.files.entries:  # of an unfinished run that will not store texts
             return DocumentStore.open(self.files, TEXTS).texts
         return self.documents.texts if self.documents.has_texts else None
+
+    @cached_property
+    def places(self) -> Any:
+        """Places of all documents on the map (documents x 2), memory-mapped; None if the run does not store them."""
+        from polyseme.io.arrays import map_npy
+
+        if PLACES_FILE not in self.files.entries:
+            return None
+        path = self.files.path(PLACES_FILE)
+        try:
+            places = map_npy(path)
+        except (OSError, ValueError) as error:
+            raise damage_error(path, error) from None
+        fit = str(places.dtype) == "uint16" and places.shape == (self.info.documents, 2)
+        self.require(fit, f"{PLACES_FILE} does not fit its documents")
+        return places
 
     def damaged(self, problem: str) -> ModelFileError:
         """Return the error to raise for a run whose files contradict each other."""

@@ -17,6 +17,7 @@ from polyseme.core.fitted import FittedTopics
 from polyseme.core.shard import row_batches
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
+from polyseme.layout.places import Places, document_layout, layout_level
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
 from polyseme.options import named
 from polyseme.progress import SilentReporter, reporter
@@ -245,6 +246,19 @@ class TopicView:
         finer = self.levels[1:] if self.finer is None else []
         main = {f"level_{n_topics}": self.level(n_topics).doc_topic.argmax(axis=1) for n_topics in finer}
         return frame.with_columns(pl.Series(name, topics, dtype=pl.Int32) for name, topics in main.items())
+
+    @cached_property
+    def places(self) -> Places:
+        """Coordinates of the documents on the map; computed if the run does not store them."""
+        stored, rows = self.store.places, self.corpus.rows
+        if stored is not None:
+            return np.asarray(stored if rows is None else stored[rows])
+        return document_layout(self.layout_weights(), self.corpus.counts)
+
+    def layout_weights(self) -> list[Array]:
+        """Return P(z|d) at the levels that the map of the documents is computed from."""
+        used = layout_level(self.corpus.n_documents, self.levels)
+        return [self.level(n_topics).doc_topic for n_topics in dict.fromkeys((self.levels[0], self.levels[used]))]
 
     def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
         """Return the topic weights of new documents."""

@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.data.disk import MANIFEST, read_checked, read_manifest
@@ -29,6 +30,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.base import load
 from polyseme.io import models
 from polyseme.io.files import FileManifest, is_regular, write_atomically
+from polyseme.layout import document_layout, extend_layout
 from polyseme.metrics import bootstrap_stability
 from polyseme.metrics.words import largest
 from polyseme.options import named
@@ -45,6 +47,7 @@ from polyseme.runs.store import (
     LEVELS_FOLDER,
     MODEL_FILE,
     PAGE_FILE,
+    PLACES_FILE,
     RUN_FILE,
     SHARDS_FOLDER,
     STAGES_FILE,
@@ -80,13 +83,20 @@ class RunDraft:
     continues after the last completed stage.
 
     info : facts that are known before the first stage. settings : settings that determine the result, as JSON values.
-    With `resume` they must be those of the interrupted call.
+    With `resume` they must be those of the interrupted call. before : run that the draft replaces.
     """
 
     def __init__(
-        self, folder: Path, info: RunInfo, settings: Mapping[str, Any], report: Reporter, *, resume: bool = False
+        self,
+        folder: Path,
+        info: RunInfo,
+        settings: Mapping[str, Any],
+        report: Reporter,
+        *,
+        resume: bool = False,
+        before: Run | None = None,
     ) -> None:
-        self.folder, self.report = folder, report
+        self.folder, self.report, self._before = folder, report, before
         self._settings, self._stages = dict(settings), tuple[str, ...]()
         files = FileManifest(folder, {})
         if resume and (folder / STAGES_FILE).is_file():
@@ -209,6 +219,7 @@ class RunDraft:
             with self.report.stage("Naming topics"):
                 self._name_topics()
             self._write_tables()
+            self._place_documents()
             if page is not None:
                 with self.report.stage("Writing the explorer page"):
                     run.explore(self.folder / PAGE_FILE, text=page)
@@ -257,6 +268,31 @@ class RunDraft:
             level = self.run.level(n_topics)
             name = TOPICS_FILE if level.finer is None else level_table(n_topics)
             write_atomically(self.folder / name, topics_csv(level).encode("utf-8", "surrogatepass"), flush=False)
+
+    def _place_documents(self) -> None:
+        """Write the places of the documents on the map, unless they are those of the run that the draft replaces."""
+        if PLACES_FILE in self.files.entries:
+            return
+        weights = self.run.view.layout_weights()
+        if not self.corpus.fits_in_memory(weights[-1].shape[1]):
+            return
+        with self.report.stage("Placing documents on the map") as update:
+            before = self._places_before()
+            if before is None:
+                places = document_layout(weights, self.corpus.counts, progress=update)
+            else:
+                places = extend_layout(before, weights, self.corpus.counts, progress=update)
+        content = io.BytesIO()
+        np.save(content, places)
+        write_atomically(self.folder / PLACES_FILE, content.getvalue(), flush=False)
+        self.files.add(PLACES_FILE)
+
+    def _places_before(self) -> Any:
+        """Return the places of the documents before an update that keeps the topics, else None."""
+        before = self._before
+        if before is None or self.info.updates == before.info.updates or self.info.updates[-1].refit:
+            return None
+        return before.store.places
 
     def _record_files(self) -> None:
         """Add the digests of new files to the manifest, and remove the entries of files that no longer exist."""
@@ -387,7 +423,7 @@ def rewrite_run(path: Path, report: Reporter, *, caller: Run | None = None) -> I
     with run_lock(path) as target:
         run = open_run(target)
         with replacing(target) as work:
-            draft = RunDraft(work, run.info, {}, report)
+            draft = RunDraft(work, run.info, {}, report, before=run)
             yield run, draft
         draft.run.store.move(target, None if caller is None else caller.store.owner)
 
