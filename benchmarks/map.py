@@ -4,13 +4,15 @@
 
 Texts are fitted as by `polyseme fit`. Trustworthiness (scikit-learn, 12 neighbors, at most 5,000 documents, drawn at
 random) is measured against the Hellinger distance of the topic weights at the finest level that the map uses, and
-against the cosine of tf-idf. The accuracy of labels is that of the most frequent label among 10 neighbors in the plane,
-and the purity the share of 10 neighbors with the same main topic at the reading level. A name is in its region if its
-topic is the most frequent main topic of the 20 documents around it. Dots are close if another one is nearer than half
-of the distance to which the map spreads them. The peers get the square roots of the topic weights of the finest level,
-whose Euclidean distance is the Hellinger distance, their default settings, and one thread.
+against the cosine of tf-idf. The accuracy of labels is that of the most frequent label among 10 neighbors in the
+plane, and the purity the share of 10 neighbors with the same main topic at the reading level. A name is in its region
+if its topic is the most frequent main topic of the 20 documents around it, or of as many as the topic has. Dots are
+close if another one is nearer than half of the distance to which the map spreads them. The peers get the square roots
+of the topic weights of the finest level, whose Euclidean distance is the Hellinger distance, their default settings,
+and one thread.
 
-Packages are the descriptions that `apt-cache dumpavail` prints, with their sections as labels.
+Packages are the descriptions that `apt-cache dumpavail` prints, with their sections as labels. The bars are for long
+descriptions; without the translations of apt there is only one line of each package.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ from polyseme.layout import document_layout, topic_places
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS
 from polyseme.layout.places import LARGEST, SPREAD_DISTANCE, layout_level
 
+LONG_TEXT = 15
+"""Counted words per document of the packages that the bars are for, at least."""
 MEASURED = 5_000
 """Largest number of documents for trustworthiness, whose memory grows with the square."""
 
@@ -129,11 +133,13 @@ class Measures:
 
 def report_names(name: str, places: Any, levels: list[Any]) -> None:
     tree = NearestNeighbors(n_neighbors=min(20, len(places))).fit(places.astype(np.float64))
-    for number, weights in enumerate(levels):
+    n_levels = layout_level(len(places), [weights.shape[1] for weights in levels]) + 1
+    for number, weights in enumerate(levels[:n_levels]):
         found = topic_places(places, weights, kernel=KERNEL if number else KERNEL_OF_LARGE_TOPICS).places
         main, near = weights.argmax(axis=1), tree.kneighbors(found)[1]
-        used = np.unique(main)  # a topic that is nowhere the main topic has no region
-        own = np.mean([np.bincount(main[near[topic]]).argmax() == topic for topic in used])
+        used, sizes = np.unique(main, return_counts=True)  # a topic that is nowhere the main topic has no region
+        around = (main[near[topic, :size]] for topic, size in zip(used, sizes, strict=True))
+        own = np.mean([np.bincount(topics).argmax() == topic for topic, topics in zip(used, around, strict=True)])
         report_figure(f"{name}: names of {weights.shape[1]} topics in their region", f"{own:.0%}", "at least 90%")
 
 
@@ -154,6 +160,9 @@ def measure(name: str, frame: pl.DataFrame, bars: Bars | None, peers: bool) -> N
     levels = [np.asarray(run.level(n_topics).doc_topic) for n_topics in run.levels]
     counts = run.counts
     print(f"\n{name}: {counts.shape[0]:,} documents, levels of {', '.join(map(str, run.levels))} topics", flush=True)
+    if name == "packages" and counts.sum() < LONG_TEXT * counts.shape[0]:
+        report_left_out("bars of packages", "apt has no long descriptions")
+        bars = None
     measures = Measures(levels, counts, run.view.corpus.labels)
     places, seconds = cpu_seconds(lambda: document_layout(levels, counts, n_jobs=1))
     measures.report(name, places, seconds, bars)

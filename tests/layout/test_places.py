@@ -220,6 +220,15 @@ def test_equal_and_empty_documents_have_places(case, n_documents):
     assert np.ptp(found, axis=0).min() > places.LARGEST / 4
 
 
+def test_a_document_far_from_all_others_starts_inside_the_plane():
+    weights = np.tile(np.eye(2)[:1], (200_000, 1))
+    weights[7] = [0, 1]
+    documents = places._Documents.of([weights], sp.csr_array((200_000, 1)))
+    start = places._start(documents)
+    assert np.abs(start).max() < 11
+    assert np.ptp(start[7:9], axis=0).max() > 9
+
+
 def test_the_finest_level_with_enough_documents_is_used():
     assert places.layout_level(2000, [5, 10, 20, 40, 80]) == 3
     assert places.layout_level(1999, [5, 10, 20, 40, 80]) == 2

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
+from polyseme.kernels.threads import single_threaded_blas
 from polyseme.layout import _layout
 from polyseme.progress import ProgressUpdate
 from polyseme.utils import effective_threads
@@ -42,6 +43,8 @@ SPREAD_DISTANCE = 0.3
 """Distance to which documents are pushed apart, in units of extent / sqrt(number of documents)."""
 _JITTER = 0.01
 """Size of random numbers that are added to the start, whose standard deviation is 1: equal documents must differ."""
+_FARTHEST = 10.0
+"""Largest coordinate of the start."""
 _ROWS_PER_CALL, _STEPS_PER_CALL = 4096, 10
 """Work between two updates of the progress."""
 _SHIFTS = 10
@@ -223,9 +226,9 @@ class _Documents:
     def rows(self) -> Any:
         """The arrays of the compiled code."""
         words = self.words
-        squares = np.zeros(self.n_documents)
-        np.add.at(squares, np.repeat(np.arange(self.n_documents), np.diff(words.indptr)), words.data.astype(float) ** 2)
-        inverse = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+        rows = np.repeat(np.arange(self.n_documents), np.diff(words.indptr))
+        squares = np.bincount(rows, words.data.astype(np.float64) ** 2, minlength=self.n_documents)
+        inverse = np.divide(1.0, np.sqrt(squares), out=np.zeros(self.n_documents), where=squares > 0)
         indptr, indices = words.indptr.astype(np.int64), words.indices.astype(np.int32)
         return _layout.Rows(self.codes, indptr, indices, words.data, inverse, words.shape[1])
 
@@ -330,15 +333,16 @@ def _start(documents: _Documents) -> NDArray[np.float32]:
     lengths = np.sqrt((profiles**2).sum(axis=1, keepdims=True))
     profiles = np.divide(profiles, lengths, out=np.zeros_like(profiles), where=lengths > 0)
     centered = profiles - profiles.mean(axis=0)
-    values, vectors = np.linalg.eigh(centered @ centered.T)
+    with single_threaded_blas():
+        values, vectors = np.linalg.eigh(centered @ centered.T)
     axes = vectors[:, ::-1][:, :2] * np.sqrt(np.where(values > 1e-9, values, 0)[::-1][:2])
     axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
     points = np.zeros((documents.n_documents, 2))
     points[:, : axes.shape[1]] = weights @ axes
     points -= points.mean(axis=0)
     deviation = float(points.std())
-    if deviation > 0:
-        points /= deviation
+    if deviation > 0:  # a document far from all others would start outside of the plane
+        points = np.clip(points / deviation, -_FARTHEST, _FARTHEST)
     # BLAS rounds differently on different machines; t-SNE would enlarge the differences.
     points = np.rint(points * 4096) / 4096 + _JITTER * np.random.default_rng(0).uniform(-1, 1, points.shape)
     return points.astype(np.float32)
@@ -380,7 +384,7 @@ def _to_places(points: Any) -> Places:
 def _among(neighbors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return a point among the neighbors of each document (documents x neighbors x 2), in their largest group.
 
-    This is the mean with weights 1 / (1 + squared distance), repeated, from the place of the best neighbor.
+    From the median on, it moves to the mean with weights 1 / (1 + squared distance).
     """
     unit = _NEAR * LARGEST
     points = np.median(neighbors, axis=1)
