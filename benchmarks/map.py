@@ -18,11 +18,15 @@ descriptions; without the translations of apt there is only one line of each pac
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -38,6 +42,11 @@ from polyseme.layout import document_layout, topic_places
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS
 from polyseme.layout.places import LARGEST, SPREAD_DISTANCE, layout_level
 
+WITHOUT_AVX = {
+    "POLYSEME_ISA": "baseline",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
+    "OPENBLAS_CORETYPE": "Nehalem",
+}
 LONG_TEXT = 15
 """Counted words per document of the packages that the bars are for, at least."""
 MEASURED = 5_000
@@ -150,6 +159,20 @@ def report_close(name: str, places: Any) -> None:
     report_figure(f"{name}: close dots", f"{close:.1%}", "at most 0.3%")
 
 
+def places_without_avx(run: polyseme.Run) -> Any:
+    """Return the places that a process computes in which NumPy, BLAS and the kernels do not use AVX."""
+    program = (
+        "import sys, numpy; from polyseme import open_run; from polyseme.layout import document_layout; "
+        "run = open_run(sys.argv[1]); "
+        "numpy.save(sys.argv[2], document_layout(run.view.layout_weights(), run.counts, n_jobs=1))"
+    )
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "places.npy"
+        command = [sys.executable, "-W", "ignore", "-c", program, str(run.path), str(file)]
+        subprocess.run(command, check=True, env=os.environ | WITHOUT_AVX)
+        return np.load(file)
+
+
 def cpu_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
     started = time.process_time()
     return work(), time.process_time() - started
@@ -170,6 +193,8 @@ def measure(name: str, frame: pl.DataFrame, bars: Bars | None, peers: bool) -> N
     report_close(name, places)
     changed = (document_layout(levels, counts, n_jobs=2) != places).sum()
     report_figure(f"{name}: coordinates that differ with two threads", str(changed), "0")
+    changed = (places_without_avx(run) != places).sum()
+    report_figure(f"{name}: coordinates that differ without AVX", str(changed), "0")
     if not peers:
         return
     units = np.sqrt(measures.finest)
