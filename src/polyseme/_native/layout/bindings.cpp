@@ -56,11 +56,7 @@ class Rows {
   public:
     Rows(In2<int16_t> codes, In<int64_t> indptr, In<int32_t> indices, In<int16_t> values, In<double> inverse_norms,
          int64_t n_words)
-        : codes_(codes),
-          indptr_(indptr),
-          indices_(indices),
-          values_(values),
-          inverse_norms_(inverse_norms),
+        : codes_(codes), indptr_(indptr), indices_(indices), values_(values), inverse_norms_(inverse_norms),
           n_words_(n_words) {
         require(codes.shape(1) % kRowStep == 0, "the width of the codes is not a multiple of 8");
         require(std::all_of(codes.data(), codes.data() + codes.size(), [](int16_t code) { return code >= 0; }),
@@ -71,8 +67,9 @@ class Rows {
                 "the arrays of the words do not fit together");
     }
     DocumentRows get() const {
-        return {codes_.data(),  rows_of(codes_), static_cast<int64_t>(codes_.shape(1)), indptr_.data(), indices_.data(),
-                values_.data(), inverse_norms_.data()};
+        return {codes_.data(),        rows_of(codes_), static_cast<int64_t>(codes_.shape(1)),
+                indptr_.data(),       indices_.data(), values_.data(),
+                inverse_norms_.data()};
     }
     int64_t n_words() const { return n_words_; }
 
@@ -121,12 +118,12 @@ NB_MODULE(_layout, module) {
                     "the documents do not fit together");
             require(!are_candidates || queries.n == found.n, "the rows are not the candidates");
             require(found.n >= (are_candidates ? 2 : 1), "there are no candidates");
-            require(groups >= 1 && first_code >= 0 && first_code + groups <= queries.width, "there are too many groups");
+            require(groups >= 1 && first_code >= 0 && first_code + groups <= queries.width,
+                    "there are too many groups");
             check_indptr(starts, groups, static_cast<std::size_t>(found.n));
             const nb::gil_scoped_release released;
-            find_neighbors(queries, first, last, found, are_candidates,
-                           {starts.data(), groups, first_code, least_code}, rows.n_words(), neighbors.data(),
-                           n_threads);
+            find_neighbors(queries, first, last, found, are_candidates, {starts.data(), groups, first_code, least_code},
+                           rows.n_words(), neighbors.data(), n_threads);
         },
         nb::arg("rows"), nb::arg("first"), nb::arg("candidates"), nb::arg("are_candidates"),
         nb::arg("starts").noconvert(), nb::arg("first_code"), nb::arg("least_code"), nb::arg("neighbors").noconvert(),

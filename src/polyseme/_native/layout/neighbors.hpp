@@ -14,13 +14,13 @@
 namespace polyseme {
 
 constexpr int32_t kOne = 32767;
-constexpr int64_t kRowStep = 8;          // codes of a row are padded with zeros to a multiple of this
-constexpr int64_t kCandidates = 100;     // documents with similar topics that are compared by words
-constexpr int64_t kBest = 12;            // of these, the neighbors
+constexpr int64_t kRowStep = 8;                         // codes of a row are padded with zeros to a multiple of this
+constexpr int64_t kCandidates = 100;                    // documents with similar topics that are compared by words
+constexpr int64_t kBest = 12;                           // of these, the neighbors
 constexpr std::array<int64_t, 3> kFar = {40, 70, 100};  // ranks, in percent of the candidates, of farther neighbors
 constexpr int64_t kNeighbors = kBest + static_cast<int64_t>(kFar.size());
-constexpr int64_t kMainTopics = 3;       // topics of a document among whose documents the candidates are
-constexpr double kWordWeight = 2;        // of the cosine of the words, relative to that of the topics
+constexpr int64_t kMainTopics = 3;  // topics of a document among whose documents the candidates are
+constexpr double kWordWeight = 2;   // of the cosine of the words, relative to that of the topics
 
 // A number for an unordered pair, which breaks ties without a preference for early documents.
 inline uint32_t hash_pair(int64_t i, int64_t j) {
@@ -67,9 +67,7 @@ inline int32_t multiply_codes(const int16_t* a, const int16_t* b, int64_t width)
 class NeighborFinder {
   public:
     NeighborFinder(const DocumentRows& candidates, const TopicGroups& groups, int64_t n_words)
-        : candidates_(candidates),
-          groups_(groups),
-          dense_(static_cast<std::size_t>(n_words)),
+        : candidates_(candidates), groups_(groups), dense_(static_cast<std::size_t>(n_words)),
           used_(static_cast<std::size_t>(groups.groups)) {
         found_.reserve(2 * kCandidates);
     }

@@ -19,11 +19,11 @@ namespace polyseme {
 
 constexpr float kCell = 0.4f;
 constexpr std::array<float, 8> kAmplitudes = {0.4104f, 0.4338f, 0.1577f, 0.0439f, 0.0112f, 0.0029f, 0.0006f, 0.0003f};
-constexpr float kThreePi = 9.42477796f;    // 3 pi: a Gaussian of variance 3/2 cells has the height 1 / (3 pi)
-constexpr float kLargest = 400;            // coordinates are limited to -kLargest .. kLargest
-constexpr int64_t kFewPoints = 256;        // up to this many, sums over all pairs are computed instead
+constexpr float kThreePi = 9.42477796f;  // 3 pi: a Gaussian of variance 3/2 cells has the height 1 / (3 pi)
+constexpr float kLargest = 400;          // coordinates are limited to -kLargest .. kLargest
+constexpr int64_t kFewPoints = 256;      // up to this many, sums over all pairs are computed instead
 constexpr int64_t kPointsPerPiece = 1024;
-constexpr int kDepositGrids = 4;           // at most this many threads deposit points, each on its own grid
+constexpr int kDepositGrids = 4;  // at most this many threads deposit points, each on its own grid
 
 struct Point {
     float x, y;

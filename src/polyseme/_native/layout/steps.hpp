@@ -94,8 +94,8 @@ inline void spread(Point* points, int64_t n, int64_t first, float distance, int6
         }
         for (std::size_t c = 1; c < starts.size(); ++c) starts[c] += starts[c - 1];
         for (int64_t i = n; i-- > 0;)  // backwards, so that the points of a cell are in the order of their numbers
-            order[static_cast<std::size_t>(--starts[static_cast<std::size_t>(cells[static_cast<std::size_t>(i)]) + 1])] =
-                static_cast<int32_t>(i);
+            order[static_cast<std::size_t>(
+                --starts[static_cast<std::size_t>(cells[static_cast<std::size_t>(i)]) + 1])] = static_cast<int32_t>(i);
         // starts[c + 1] is now the first place of cell c, and starts[c + 2] its end.
         for_each_piece(pieces, workers, [&](int, int64_t piece) {
             const int64_t begin = first + piece * kPointsPerPiece;
