@@ -428,7 +428,7 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
         finer=[[asdict(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)],
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
-        map=DocumentMap.of(_map_levels(view), corpus.counts),
+        map=DocumentMap.of(_map_levels(view), corpus.counts, view.places),
     )
 
 
