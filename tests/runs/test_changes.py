@@ -180,7 +180,7 @@ def test_an_edit_shares_the_files_that_it_does_not_change(run: polyseme.Run) -> 
     run.edit(merge=[[0, 1]])
     assert (run.path / "before" / "model.safetensors").stat().st_ino == model
     assert set(os.listdir(run.path / "before")) == {
-        "model.safetensors", "doc_topic.npy", "doc_weights.npy", "levels",
+        "model.safetensors", "doc_topic.npy", "doc_weights.npy", "places.npy", "levels",
     }  # fmt: skip
 
 

@@ -59,15 +59,17 @@ def test_a_refit_computes_the_places_again(run: polyseme.Run) -> None:
     np.testing.assert_array_equal(updated.places, document_layout([updated.doc_topic], updated.counts))
 
 
-def test_edits_of_names_keep_the_places_and_edits_of_topics_change_them(run: polyseme.Run) -> None:
+def test_edits_of_names_keep_the_places_and_edits_of_topics_change_them(tmp_path: Path) -> None:
+    run = polyseme.fit(tree_texts(), 4, output=tmp_path / "run", levels="none", page=False)
     before = run.places
     renamed = run.edit(rename={0: "Ore"})
     np.testing.assert_array_equal(stored(renamed), before)
     named = renamed.name_topics({1: "Fruit"})
     np.testing.assert_array_equal(stored(named), before)
-    merged = named.edit(merge=[[0, 1]])
+    merged = named.edit(merge=[[0, 1]], rename={0: "Ore and fruit"})
     np.testing.assert_array_equal(merged.places, document_layout([merged.doc_topic], merged.counts))
     assert (merged.places != before).any()
+    np.testing.assert_array_equal(stored(merged.undo()), before)
 
 
 def test_a_run_that_is_too_large_for_memory_has_places_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
