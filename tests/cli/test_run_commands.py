@@ -189,12 +189,14 @@ def test_names_are_stored_and_shown(place: Path) -> None:
 
 def test_topics_are_merged_and_removed_and_words_are_removed(place: Path) -> None:
     before = open_run(place / "run")
-    banned = before.vocabulary.index("fruit")
-    result = run("edit", "run", "--rename", "2=Last", "--merge", "0,1", "--ban", "fruit", "--refit", cwd=place)
+    banned, plums = map(before.vocabulary.index, ("fruit", "plums"))
+    kept = int(before.model.components_[:, plums].argmax())
+    merged = ",".join(str(topic) for topic in range(3) if topic != kept)
+    result = run("edit", "run", "--rename", f"{kept}=Last", "--merge", merged, "--ban", "fruit", "--refit", cwd=place)
     assert result.exit_code == 0, result.output
     after = open_run(place / "run")
     assert after.model.components_.shape[0] == after.model.n_components == 2
-    assert after.info.topic_names == {1: "Last"}
+    assert after.info.topic_names == {int(after.model.components_[:, plums].argmax()): "Last"}
     assert (after.model.components_[:, banned] == 0).all()
     assert after.counts[:, [banned]].nnz == 0
     topics = json.loads(run("topics", "run", "--json", cwd=place).stdout)

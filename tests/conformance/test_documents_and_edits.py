@@ -29,8 +29,8 @@ EDITED = [name for name, make in MAKERS.items() if make().edits_topics and name 
 REFITTED = [name for name, make in MAKERS.items() if make().refits]
 OF_DOCUMENTS = (
     "log_likelihood_", "topic_weights_", "unigram_", "n_tokens_", "doc_weights_", "bound_", "log_evidence_",
-    "doc_totals_", "reconstruction_err_", "node_word_documents_", "labels_", "node_weights_", "word_documents_", "topic_documents_",
-    "document_frequency_", "word_background_", "n_documents_seen_",
+    "doc_totals_", "reconstruction_err_", "node_word_documents_", "labels_", "node_weights_", "word_documents_",
+    "topic_documents_", "document_frequency_", "word_background_", "n_documents_seen_",
 )  # fmt: skip
 """Attributes that follow from the training documents."""
 

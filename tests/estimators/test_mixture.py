@@ -78,7 +78,8 @@ def test_the_weights_of_a_document_are_the_posterior_of_its_topic():
 
 def test_n_init_returns_the_best_start():
     data, heard = short_texts(2)[0], []
-    model = MultinomialMixture(5, n_init=4, max_iter=3, tol=0, random_state=0, callback=heard.append).fit(data)
+    model = MultinomialMixture(5, init="random", n_init=4, max_iter=3, tol=0, random_state=0, callback=heard.append)
+    model.fit(data)
     ends = [entry["bound"] for entry in heard if entry["iteration"] == 3]
     assert len(set(ends)) == 4
     assert model.history_["bound"][-1] == max(ends)

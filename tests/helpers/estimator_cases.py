@@ -99,7 +99,7 @@ MEMBERS = {
         alone=1e-4,
     ),
     "MultinomialMixture": Member(
-        partial(MultinomialMixture, n_components=3, max_iter=30),
+        partial(MultinomialMixture, n_components=3, max_iter=30, init="random"),
         {"n_components": 2},
         {"components_": {"atol": 1e-9}, "topic_shares_": {"rtol": 1e-9}, "log_evidence_": {"rtol": 1e-9}},
     ),

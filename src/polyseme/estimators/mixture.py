@@ -45,7 +45,7 @@ class MultinomialMixture(TopicEstimator):
     topic_word_prior : float, default=0.1
         Pseudo-counts of every word in every topic. Each topic also gets one pseudo-document.
     init : {"annealed", "random"} or (None, array), default="annealed"
-        Start of the fit: random topics; "annealed" lets EM first run with flat posteriors, which become sharper in 80
+        Start of the fit: random topics; "annealed" lets EM first run with flat posteriors, which become sharper in 160
         iterations. (None, P(w|z)) starts from given topics (K x words).
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.

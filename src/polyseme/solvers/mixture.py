@@ -29,7 +29,7 @@ from polyseme.kernels import Floats
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint
 from polyseme.solvers.dirichlet import BoundReport
 
-_FIRST_BETA, _BETA_STEP = 0.2, 0.01
+_FIRST_BETA, _BETA_STEP = 0.2, 0.005
 """Inverse temperature of the first iteration of annealing, and its increase in every iteration."""
 _PSEUDO_DOCUMENTS = 1.0
 """Documents that are added to every topic."""
