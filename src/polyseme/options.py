@@ -198,10 +198,12 @@ EDITING = (
 )
 """Options of `Run.edit`."""
 
+NAMER = Option("namer", "Ask a language model for the names of topics: a model of the package llm (extra llm), local "
+               "or remote. It gets words of topics and beginnings of documents.", TOPICS, metavar="MODEL")
 N_FOLDS = Option("n_folds", "Number of folds of the documents.", TOPICS, int, 5, ("--folds",), metavar="N", least=2)
 # fmt: on
 
-OPTIONS = {option.name: option for option in (*SEARCHING, *EDITING, LEVEL, N_FOLDS, SEED, *FIT)}
+OPTIONS = {option.name: option for option in (*SEARCHING, *EDITING, LEVEL, NAMER, N_FOLDS, SEED, *FIT)}
 """The options by name. Options of the same name have the same flag."""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,6 +171,19 @@ def topic_rows(
             )
         )
     return rows
+
+
+def name_by_model(folder: Path, namer: Callable[..., str], level: int | None, *, quiet: bool) -> Run:
+    """Name topics of a run with a function; say which topics keep their names, and why."""
+    from polyseme.runs.changes import name_run
+
+    report = screen_reporter(quiet=quiet)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = name_run(folder, namer, level=level, report=report)
+    for warning in caught:
+        report.note(str(warning.message))
+    return run
 
 
 def print_junk(run: TopicView, screen: Console, folder: str) -> None:

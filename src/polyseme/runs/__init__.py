@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.runs.fit import fit
+    from polyseme.runs.language_model import language_model_namer
     from polyseme.runs.names import parse_names
     from polyseme.runs.run import Run, open_run
 
-_MODULES = {"Run": "run", "fit": "fit", "open_run": "run", "parse_names": "names"}
+_MODULES = {
+    "Run": "run",
+    "fit": "fit",
+    "language_model_namer": "language_model",
+    "open_run": "run",
+    "parse_names": "names",
+}
 
-__all__ = ["Run", "fit", "open_run", "parse_names"]
+__all__ = ["Run", "fit", "language_model_namer", "open_run", "parse_names"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from polyseme.cli.console import Console, exit_if_interrupted, print_topics, screen_reporter, topic_rows
+from polyseme.cli.console import Console, exit_if_interrupted, name_by_model, print_topics, screen_reporter, topic_rows
 from polyseme.cli.options import QUIET, RunFolder, takes
 from polyseme.errors import InputError
-from polyseme.options import EDITING, LEVEL, Option
+from polyseme.options import EDITING, LEVEL, NAMER, Option
 from polyseme.progress import Reporter
 
 
@@ -15,6 +16,7 @@ from polyseme.progress import Reporter
     EDITING[0],
     Option("names", 'Name topics with the lines of a file: "3: Space flight".', metavar="FILE"),
     *EDITING[1:],
+    replace(NAMER, group=None),
     Option("undo", "Restore the run as it was before the last edit.", None, bool, False),
     LEVEL,
     QUIET,
@@ -29,6 +31,7 @@ def edit(
     refit: bool,
     dry_run: bool,
     undo: bool,
+    namer: str | None,
     level: int | None,
     quiet: bool,
 ) -> None:
@@ -50,19 +53,30 @@ def edit(
 
       polyseme edit letters-run --names answer.txt
 
+      polyseme edit letters-run --namer gpt-4o-mini
+
       polyseme edit letters-run --undo
     """
     from polyseme.runs import open_run
     from polyseme.runs.changes import edit_changes, edit_run, undo_run
     from polyseme.runs.info import Edit
+    from polyseme.runs.language_model import language_model_namer
 
     report, screen = screen_reporter(quiet=quiet), Console()
+    changes = rename or names or merge or delete or ban or refit or dry_run
     if undo:
-        if rename or names or merge or delete or ban or refit or dry_run:
+        if changes or namer is not None:
             raise InputError("--undo restores the run before the last edit: give it without other changes.")
         restored = undo_run(Path(run), report=report)
         if not quiet:
             print_topics(topic_rows(restored.level(level or restored.levels[0])), screen, Path(run))
+        return
+    if namer is not None:
+        if changes:
+            raise InputError("--namer names topics: use it without other edits.")
+        named = name_by_model(Path(run), language_model_namer(namer), level, quiet=quiet)
+        if not quiet:
+            print_topics(topic_rows(named.level(level or named.levels[0])), screen, Path(run))
         return
     edit = Edit.of(
         {

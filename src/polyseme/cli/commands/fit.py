@@ -11,6 +11,7 @@ from polyseme.cli.console import (
     exit_if_interrupted,
     fit_summary,
     levels_note,
+    name_by_model,
     print_junk,
     print_topics,
     screen_reporter,
@@ -18,12 +19,12 @@ from polyseme.cli.console import (
 )
 from polyseme.cli.options import QUIET, Inputs, check_inputs, takes
 from polyseme.errors import InputError
-from polyseme.options import FIT
+from polyseme.options import FIT, NAMER
 from polyseme.progress import print_line
 from polyseme.runs.store import PAGE_FILE, check_target
 
 
-@takes(*FIT, QUIET)
+@takes(*FIT, NAMER, QUIET)
 def fit(
     inputs: Inputs,
     output: Path | None,
@@ -33,6 +34,7 @@ def fit(
     page: bool,
     page_text: str,
     quiet: bool,
+    namer: str | None,
     **given: Any,
 ) -> None:
     """Fit topics to texts and write a run folder.
@@ -65,6 +67,7 @@ def fit(
         check_inputs(inputs)
 
     from polyseme.runs.fit import FitSettings, fit_run
+    from polyseme.runs.language_model import language_model_namer
     from polyseme.text.readers.reader import read
 
     settings = FitSettings.of(given)
@@ -80,13 +83,16 @@ def fit(
         for name in names:
             part = folder.with_name(f"{folder.name}-{get_language(name).code}")
             given["languages"] = "majority" if name == names[0] else name
-            fit(inputs, part, overwrite, resume, checkpoint, page, page_text, quiet, **given)
+            fit(inputs, part, overwrite, resume, checkpoint, page, page_text, quiet, namer, **given)
         return
+    model = None if namer is None else language_model_namer(namer)
     run = fit_run(
         lambda: read(inputs, **settings.reading), inputs, settings, output=folder, overwrite=overwrite, resume=resume,
         checkpoint=checkpoint, page=page_text if page else None, command=["polyseme", *sys.argv[1:]],
         report=screen_reporter(quiet=quiet),
     )  # fmt: skip
+    if model is not None:
+        run = name_by_model(folder, model, None, quiet=quiet)
     screen = Console()
     if not quiet:
         print_topics(topic_rows(run.view), screen, folder)
