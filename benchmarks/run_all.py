@@ -93,6 +93,7 @@ BENCHMARKS = {
     "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1", ""),
     "names": Benchmark("Names of topics", "--corpora docstrings --quick", ""),
     "map": Benchmark("Map of documents", "--corpora docstrings --documents 1500", "--peers"),
+    "languages": Benchmark("Languages of documents", "", ""),
     "hierarchy": Benchmark("Hierarchical topics", "--speed-only", ""),
     "tensor": Benchmark("Three-way counts", "--largest 200000", ""),
     "real": Benchmark("Real-valued data", "--points 20000 40000", ""),

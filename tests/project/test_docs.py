@@ -125,6 +125,7 @@ SETTINGS = (
     "a topic is marked if its tokens",
     "The solver depends on the size of the data",
     "beat the unigram by three standard errors",
+    "detects the language of each document of a sample",
     "mean interpolated precision at 9",
     "ten samples of 80% of them",
     "tempered EM on 90% of the tokens of every document",
