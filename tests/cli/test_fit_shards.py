@@ -104,7 +104,7 @@ def test_the_number_of_topics_is_chosen_with_a_sample(place: Path, monkeypatch: 
     assert result.exit_code == 0, result.output
     found = open_run(place / "run")
     note = f"Chosen with 60 of {found.info.documents} documents, drawn at random."
-    assert note in " ".join(result.stderr.split())
+    assert note in run("evaluate", "run", "-q", cwd=place).stdout
     assert found.info.selection.n_documents == 60
     assert found.info.selection.reason.endswith(note)
     assert found.info.selection.n_topics == found.model.n_components
