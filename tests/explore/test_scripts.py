@@ -16,9 +16,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MultinomialMixture, fit
 from polyseme.explore import from_sklearn, page_data
-from polyseme.explore.document_map import DocumentMap, RegionName
 from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
 from polyseme.explore.page_data import run_page_data
+from polyseme.layout.document_map import DocumentMap, RegionName
 from polyseme.metrics import distinctive_words, shown_words
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.snippets import QueryFinder, parse_query

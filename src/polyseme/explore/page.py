@@ -31,10 +31,10 @@ from polyseme.core.dirichlet import with_posterior
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.explore.bundle import bundle
-from polyseme.explore.document_map import DocumentMap
 from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array, Floats, single_threaded_blas
+from polyseme.layout.document_map import DocumentMap
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmounts

@@ -27,8 +27,8 @@ from polyseme.errors import InputError
 from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.estimators.hierarchical import node_amounts
-from polyseme.explore.document_map import DocumentMap, MapLevel
 from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.layout.document_map import DocumentMap, MapLevel
 from polyseme.metrics.words import (
     WordAmounts,
     column_words,
@@ -428,20 +428,8 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
         finer=[[asdict(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)],
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
-        map=DocumentMap.of(_map_levels(view), corpus.counts, view.places),
+        map=view.document_map,
     )
-
-
-def _map_levels(view: TopicView) -> list[MapLevel]:
-    """Return the topics of the level of a view and of the finer ones."""
-    n_topics = view.fitted.n_topics
-    levels, tops = [MapLevel(view.doc_topic, view.topic_titles, range(n_topics))], np.arange(n_topics)
-    for finer in view.levels[view.levels.index(n_topics) + 1 :]:
-        level = view.level(finer)
-        assert level.parents is not None
-        tops = tops[level.parents.topics]
-        levels.append(MapLevel(level.doc_topic, level.topic_titles, tops.tolist()))
-    return levels
 
 
 def from_sklearn(

@@ -17,6 +17,7 @@ from polyseme.core.fitted import FittedTopics
 from polyseme.core.shard import row_batches
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
+from polyseme.layout.document_map import DocumentMap, MapLevel
 from polyseme.layout.places import Places, document_layout, layout_level
 from polyseme.metrics.words import Topic, TopicTable, WordAmounts, without_columns, word_amounts, words_of_amounts
 from polyseme.options import named
@@ -259,6 +260,18 @@ class TopicView:
         """Return P(z|d) at the levels that the map of the documents is computed from."""
         used = layout_level(self.corpus.n_documents, self.levels)
         return [self.level(n_topics).doc_topic for n_topics in dict.fromkeys((self.levels[0], self.levels[used]))]
+
+    @cached_property
+    def document_map(self) -> DocumentMap:
+        """The map of the documents, with the names of the topics of this level and of the finer ones."""
+        n_topics = self.fitted.n_topics
+        levels, tops = [MapLevel(self.doc_topic, self.topic_titles, range(n_topics))], np.arange(n_topics)
+        for finer in self.levels[self.levels.index(n_topics) + 1 :]:
+            level = self.level(finer)
+            assert level.parents is not None
+            tops = tops[level.parents.topics]
+            levels.append(MapLevel(level.doc_topic, level.topic_titles, tops.tolist()))
+        return DocumentMap.of(levels, self.corpus.counts, self.places)
 
     def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
         """Return the topic weights of new documents."""

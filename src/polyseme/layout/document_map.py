@@ -8,14 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from polyseme.kernels import Array
-from polyseme.layout import assign_colors, document_layout, topic_places
-from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS
-from polyseme.layout.places import LARGEST, Places
-from polyseme.runs.corpus import sample_rows
+from polyseme.kernels import Array, Floats
+from polyseme.layout.colors import assign_colors
+from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS, topic_places
+from polyseme.layout.places import LARGEST, Places, document_layout
 
 MAX_POINTS = 100_000
-"""Documents on the map of a page; of more documents a random sample is shown."""
+"""Documents on a map; of more documents a random sample is shown."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,15 @@ class DocumentMap:
     documents: Array | None = None
     """Rows of the documents on the map; None if all are there."""
 
+    def mixed_colors(self, weights: Array, palette: Sequence[str]) -> Floats:
+        """Return red, green and blue of documents, between 0 and 1: a mixture of the colors of their topics.
+
+        weights : P(z|d) of the documents on the map; their squares are the shares of the colors.
+        """
+        values = np.array([[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in palette]) / 255
+        squares = np.asarray(weights, dtype=np.float64) ** 2
+        return np.asarray(squares @ values[list(self.colors)] / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300))
+
     @classmethod
     def of(cls, levels: Sequence[MapLevel], counts: Any, places: Places | None = None) -> Self:
         """Return the map of documents.
@@ -53,7 +61,9 @@ class DocumentMap:
         levels : topics of the reading level and of the finer ones. counts : counts of the words. places : places of all
         documents, if they are known.
         """
-        rows = None if len(levels[0].weights) <= MAX_POINTS else sample_rows(len(levels[0].weights), MAX_POINTS, 0)
+        rows, n_documents = None, len(levels[0].weights)
+        if n_documents > MAX_POINTS:
+            rows = np.sort(np.random.default_rng(0).choice(n_documents, MAX_POINTS, replace=False, shuffle=False))
         chosen = slice(None) if rows is None else rows
         weights = [np.asarray(level.weights[chosen]) for level in levels]
         if places is None:
