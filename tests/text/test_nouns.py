@@ -20,7 +20,8 @@ def rules(language: str, *capitals: str, known: dict[str, int] | None = None) ->
         ("english", "pct"), ("english", "years"), ("english", "inc"), ("english", "plc"), ("english", "told"),
         ("english", "x"), ("english", "elif"), ("english", "using"), ("english", "provides"), ("english", "thanks"),
         ("english", "safely"), ("english", "solved"), ("german", "dezember"), ("french", "juillet"), ("italian", "kg"),
-        ("other", "gmbh"), ("japanese", "で起"), ("japanese", "ンス"), ("french", "consultez"),
+        ("other", "gmbh"), ("japanese", "で起"),
+        ("other+japanese", "で起"), ("japanese", "ンス"), ("french", "consultez"),
     ],
 )  # fmt: skip
 def test_some_words_do_not_name_a_subject(language: str, word: str) -> None:

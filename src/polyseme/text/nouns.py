@@ -94,7 +94,7 @@ class NameWords:
         self._closed = frozenset().union(*map(_closed_words, language.name.split(LANGUAGE_SEPARATOR)))
         if not self._english and "the" in known:
             self._closed |= LANGUAGES["english"].stop_words
-        self._bare = bare
+        self._bare, self._japanese = bare, "japanese" in language.name.split(LANGUAGE_SEPARATOR)
         self._keywords = _KEYWORDS if any(mark in known for mark in _CODE_MARKS) else frozenset[str]()
 
     def can_name(self, word: str) -> bool:
@@ -111,7 +111,7 @@ class NameWords:
             return False
         if len(word) == 1 and word < "\u1100":
             return False
-        if self._name == "japanese" and len(word) == 2 and any("\u3040" <= letter < "\u3100" for letter in word):
+        if self._japanese and len(word) == 2 and any("\u3040" <= letter < "\u3100" for letter in word):
             return False  # a pair of characters: kana are an ending, a particle, or a part of a longer word
         return (
             not self._is_adverb(word)
