@@ -7,7 +7,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from polyseme.cli.console import TopicRow, print_topics, topic_table
+from polyseme.cli.console import TopicRow, print_topic_details, print_topics
+from polyseme.runs.quotes import TypicalDocument
 from polyseme.runs.view import FinerTopic
 
 LONG = "Cities of the region; centers of municipalities"
@@ -47,19 +48,21 @@ def test_a_topic_is_mostly_of_a_label_with_half_of_its_documents() -> None:
 
 def test_a_topic_of_a_finer_level_is_shown_below_its_parent_and_above_its_children() -> None:
     child = FinerTopic(8, 5, "brook, mill", 0.04, 0.97, [], [])
+    document = TypicalDocument(row=3, id="3", title="The Elbe", share=0.8, quote="The river carries water.")
     row = TopicRow(
-        2, "river", 0.125, 0.9, ["water", "bank"], [], ["The Elbe"], level=4, parent=1, parent_name="lake, shore",
+        2, "river", 0.125, 0.9, ["water", "bank"], [], [document], level=4, parent=1, parent_name="lake, shore",
         parent_share=0.95, children=[child],
     )  # fmt: skip
     screen = Console(file=io.StringIO(), width=60)
-    screen.print(topic_table([row], 60))
+    print_topic_details([row], screen)
     assert [line.rstrip() for line in screen.file.getvalue().splitlines()] == [  # type: ignore[attr-defined]
-        "topic  weight   fit  words, and typical documents",
+        "topic  weight   fit  name",
         "    2   12.5%   90%  river",
-        "                     water bank",
-        "                     part of 1 lake, shore",
-        "                     The Elbe",
-        "                       8/5 4.0% brook, mill",
+        "       water bank",
+        "       part of 1 lake, shore",
+        "       The Elbe",
+        "         The river carries water.",
+        "       8/5 4.0% brook, mill",
     ]
 
 

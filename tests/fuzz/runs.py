@@ -346,7 +346,7 @@ def _kill(arguments: list[str], moment: str, place: Path) -> None:
         if moment == "counting":
             disk.Manifest.write = _dying(disk.Manifest.write, 1)  # type: ignore[method-assign]
         elif moment == "fitting":
-            checkpoints.write_checkpoint = _dying(checkpoints.write_checkpoint, 3)
+            checkpoints.write_checkpoint = _dying(checkpoints.write_checkpoint, 1)
         elif moment == "fitted":
             write.RunDraft.finish = _dying(None, 0)  # type: ignore[method-assign]
         else:
