@@ -290,9 +290,9 @@ def consensus_topics(
     Returns
     -------
     ndarray of shape (n_topics, n_words), or None
-        P(w|z), without zeros. None, which means to start at random, for more than 100 topics, fewer than 20
-        documents, or fewer documents or words than topics. Only words of several documents, and documents with such
-        words, count.
+        P(w|z), without zeros, the largest topics first. None, which means to start at random, for more than 100 topics,
+        fewer than 20 documents, or fewer documents or words than topics. Only words of several documents, and documents
+        with such words, count.
 
     Examples
     --------
@@ -327,8 +327,9 @@ def consensus_topics(
 
     fits = list(map_in_threads(fit, list(range(n_fits)), min(n_threads, n_fits)))
     better = sorted(fits, key=likelihood, reverse=True)[: n_fits // 2]
-    _, phi = max((_merged_fit(corpus, group, n_topics, n_topics) for group in (fits, better)), key=likelihood)
-    return _start_of_all_words(phi[:, :n_topics].T, words, X.shape[1])
+    theta, phi = max((_merged_fit(corpus, group, n_topics, n_topics) for group in (fits, better)), key=likelihood)
+    largest_first = np.argsort(-(counts.totals @ theta[:, :n_topics]), kind="stable")
+    return _start_of_all_words(phi[:, largest_first].T, words, X.shape[1])
 
 
 def _start_of_all_words(topic_word: Floats, words: Array, n_words: int) -> Floats:
