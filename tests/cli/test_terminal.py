@@ -16,7 +16,7 @@ pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
 WIDTHS = (60, 80, 120)
 WIDE = 1000
 COMMANDS = (
-    ("fit", "letters.jsonl", "-k", "2", "-o", "fitted", "--max-iter", "1", "--no-page"),
+    ("fit", "letters.jsonl", "-k", "2", "-o", "fitted", "--model", "lda", "--max-iter", "1", "--no-page"),
     ("topics", "run", "--level", "4"),
     ("topics", "tree"),
     ("evaluate", "run"),
