@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 import oracles
-from polyseme import LDA, LSA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MissingExtraError
-from polyseme.plots import plot_convergence, plot_map, plot_simplex, plot_topic_graph, plot_topics, plot_tree
+from cli_runner import tree_texts
+from polyseme import LDA, LSA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MissingExtraError, fit
+from polyseme.plots import (
+    plot_convergence,
+    plot_document_map,
+    plot_map,
+    plot_simplex,
+    plot_topic_graph,
+    plot_topics,
+    plot_tree,
+)
 from polyseme.simplex import Hull, SimplexDecomposition
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -37,6 +46,21 @@ def test_each_topic_has_a_panel_sorted_by_weight(model):
     assert shown == np.argsort(-model.topic_weights_).tolist()
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels[::-1] == model.topics(WORDS, n_words=5)[shown[0]].words
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_map_of_documents_has_the_places_and_names_of_the_run(dark):
+    run = fit(tree_texts(), 2)
+    ax = plot_document_map(run, dark=dark)
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), run.places / 65535)
+    colors = ax.collections[0].get_facecolors()[:, :3]
+    main = run.doc_topic.argmax(axis=1)
+    assert np.linalg.norm(colors[main == 0].mean(axis=0) - colors[main == 1].mean(axis=0)) > 0.1
+    names = {text.get_text().replace("\n", " ") for text in ax.texts}
+    known = [name for level in run.levels for name in run.level(level).topic_titles]
+    assert set(run.topic_titles) <= names <= set(known)
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(box.overlaps(other) for i, box in enumerate(boxes) for other in boxes[:i])
 
 
 def test_given_topics_keep_their_order_and_other_panels_are_empty(model):

@@ -25,6 +25,7 @@ def main(run_folder: str) -> None:
     names = list(run.view.corpus.names)
     document = names.index(DOCUMENT) if DOCUMENT in names else 0
     shots = {
+        "explorer_map": ("#/map", "light", 1200),
         "explorer_topics": ("#/topics", "light", 1200),
         "explorer_topic": ("#/topic/3", "light", 1200),
         "explorer_document": (f"#/document/{document}", "dark", 1200),

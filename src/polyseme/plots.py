@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -12,6 +13,9 @@ import numpy as np
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators import CorrelatedTopicModel, HierarchicalPLSA
 from polyseme.kernels import Array, Floats, normalize_rows
+from polyseme.layout.colors import DARK, LIGHT
+from polyseme.layout.document_map import DocumentMap
+from polyseme.layout.places import LARGEST
 from polyseme.metrics import distances, shown_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import (
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_convergence",
+    "plot_document_map",
     "plot_map",
     "plot_selection",
     "plot_simplex",
@@ -49,6 +54,8 @@ _MIN_GAP, _MAX_MOVES = 0.15, 50
 """Smallest distance between two topics, as a share of the figure, and the number of iterations that move them apart."""
 _LINE = 0.28
 """Inches per leaf."""
+_NAME_STYLES = ((14, "bold", math.inf), (9, "bold", 2.7), (7.5, "normal", 3.4))
+"""Size and weight of the names of regions by level, and their largest width in radii of the region."""
 
 
 def plot_topics(
@@ -141,6 +148,66 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
+
+
+def plot_document_map(run: Run | TopicView, *, dark: bool = False, ax: Any = None) -> Any:
+    """Plot the map of the documents of a run: places, colors and names are those of the explorer page.
+
+    Parameters
+    ----------
+    run : Run or TopicView
+        A run, one of its levels, or a sample.
+    dark : bool, default=False
+        Whether to draw on a dark background.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes. Names that would cover others, or that are wider than their region, are left out.
+    """
+    view = run.view if isinstance(run, Run) else run
+    found = view.document_map
+    ground, ink, palette = ("#16171a", "#e9e6e1", DARK) if dark else ("#faf9f6", "#23221f", LIGHT)
+    if ax is None:
+        ax = _pyplot().subplots(figsize=(11, 9), layout="constrained")[1]
+        ax.figure.set_facecolor(ground)
+    ax.set_facecolor(ground)
+    weights = view.doc_topic if found.documents is None else view.doc_topic[found.documents]
+    size = float(np.clip(90_000 / max(len(found.places), 1), 1.5, 40))
+    points = found.places / LARGEST
+    ax.scatter(*points.T, s=size, c=found.mixed_colors(weights, palette), alpha=0.85, linewidths=0, rasterized=True)
+    ax.set_aspect("equal")
+    ax.invert_yaxis()
+    ax.set_axis_off()
+    ax.margins(0.04)
+    _draw_names(ax, found, palette, ground, ink)
+    return ax
+
+
+def _draw_names(ax: Any, found: DocumentMap, palette: Sequence[str], ground: str, ink: str) -> None:
+    """Draw the names of regions that do not cover each other, coarse levels and large regions first."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.patheffects import withStroke
+
+    levels = list(dict.fromkeys(name.level for name in found.names))
+    ax.figure.draw_without_rendering()
+    taken: list[Any] = []
+    for name in found.names:
+        rank = min(levels.index(name.level), len(_NAME_STYLES) - 1)
+        font_size, weight, widest = _NAME_STYLES[rank]
+        color = 0.6 * np.array(to_rgb(palette[found.colors[name.top]])) + 0.4 * np.array(to_rgb(ink))
+        shown = ax.text(
+            name.x, name.y, _literal(textwrap.fill(name.name, 18)), size=font_size, weight=weight, color=color,
+            ha="center", va="center", path_effects=[withStroke(linewidth=2.5, foreground=ground)],
+        )  # fmt: skip
+        box = shown.get_window_extent()
+        ends = ax.transData.transform([(name.x - name.radius, name.y), (name.x + name.radius, name.y)])
+        if box.width > widest * (ends[1, 0] - ends[0, 0]) / 2 or any(box.overlaps(other) for other in taken):
+            shown.remove()
+        else:
+            taken.append(box)
 
 
 def plot_convergence(model: Any, *, ax: Any = None) -> Any:

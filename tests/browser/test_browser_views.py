@@ -12,7 +12,7 @@ VIEWS = {
     "#/map?color=time": ["2000", "2019"],
     "#/map?q=ship": ["with words of “ship”", "Results with texts", "harbour"],
     "#/map?q=zebra": ["0 documents", "Not in the vocabulary: zebra"],
-    "#/topics": ["4 topics", "80 documents", "Map", "weight", "fit"],
+    "#/topics": ["4 topics", "80 documents", "Distances", "weight", "fit"],
     "#/topics?sort=fit&order=up": ["fit ↑"],
     "#/topic/2": ["Relevance", "Typical documents", "Nearest topics", "Labels", "Over time"],
     "#/documents": ["80 documents", "kitchen", "Show more"],

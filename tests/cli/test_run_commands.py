@@ -265,6 +265,24 @@ def test_errors_of_edit_are_one_line(arguments: tuple[str, ...], sentence: str, 
 # explore
 
 
+@pytest.mark.parametrize(("name", "start"), [("map.png", b"\x89PNG"), ("map.svg", b"<?xml"), ("map.PDF", b"%PDF")])
+def test_the_map_is_drawn_as_a_picture(once: Path, tmp_path: Path, name: str, start: bytes) -> None:
+    done = run("explore", "run", "--picture", str(tmp_path / name), cwd=once)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_other_pictures_are_refused(once: Path, tmp_path: Path) -> None:
+    for arguments, message in (
+        (["--picture", "map.gif"], "end the name with .png, .svg, .pdf"),
+        (["--picture", "map.png", "-o", "page.html"], "give it without -o, --stability and --open"),
+    ):
+        done = run("explore", str(once / "run"), *arguments, cwd=tmp_path)
+        assert done.exit_code == 1
+        assert message in " ".join(done.output.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_explore_writes_the_page_again(place: Path) -> None:
     first = (place / "run" / "explorer.html").read_text(encoding="utf-8")
     assert "<title>run" in first

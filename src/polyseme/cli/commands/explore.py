@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polyseme.cli.console import Console, screen_reporter
 from polyseme.cli.options import QUIET, RunFolder, open_level, takes
 from polyseme.errors import InputError
+from polyseme.io.files import write_atomically
 from polyseme.options import LEVEL, OUTPUT, PAGE_TEXT, RUN_OUTPUT, Option
 from polyseme.runs.store import PAGE_FILE
+
+if TYPE_CHECKING:
+    from polyseme.runs.view import TopicView
+
+PICTURES = ("png", "svg", "pdf")
 
 
 @takes(
@@ -21,6 +29,9 @@ from polyseme.runs.store import PAGE_FILE
         "stability", "Fit N bootstrap samples to measure how stable each topic is.", OUTPUT, int, 0, metavar="N",
         least=0, most=10_000,
     ),
+    Option(
+        "picture", "Draw the map of the documents instead of the page: .png, .svg or .pdf.", OUTPUT, metavar="FILE"
+    ),
     Option("open", "Open the page in the browser.", OUTPUT, bool, False),
     QUIET,
 )  # fmt: skip
@@ -30,6 +41,7 @@ def explore(
     level: int | None,
     text: str,
     stability: int,
+    picture: str | None,
     open: bool,
     quiet: bool,
 ) -> None:
@@ -45,9 +57,18 @@ def explore(
       polyseme explore letters-run --open
 
       polyseme explore letters-run --text full --stability 5 -o letters.html
+
+      polyseme explore letters-run --picture map.png
     """
     from polyseme.runs.write import refresh_run
 
+    if picture is not None:
+        if output is not None or stability or open:
+            raise InputError("--picture draws the map instead of the page: give it without -o, --stability and --open.")
+        _draw_map(open_level(run, level), Path(picture))
+        if not quiet:
+            Console().print(f"Written to {picture}.")
+        return
     report = screen_reporter(quiet=quiet)
     opened = open_level(run, level)
     if opened.finer is not None:
@@ -65,3 +86,18 @@ def explore(
         Console().print(f"Written to {path} ({path.stat().st_size / 1e6:.1f} MB).")
     if open:
         webbrowser.open(path.resolve().as_uri())
+
+
+def _draw_map(view: TopicView, path: Path) -> None:
+    """Write the map of the documents of a run as a picture."""
+    suffix = path.suffix.lower().lstrip(".")
+    if suffix not in PICTURES:
+        raise InputError(f"--picture {path}: end the name with {', '.join(f'.{kind}' for kind in PICTURES)}.")
+    import matplotlib
+
+    matplotlib.use("agg")
+    from polyseme.plots import plot_document_map
+
+    content = io.BytesIO()
+    plot_document_map(view.in_memory()).figure.savefig(content, format=suffix, dpi=200)
+    write_atomically(path, content.getvalue())

@@ -119,7 +119,7 @@ export function viewTopics(_, settings) {
       "div.columns.wide-right",
       {},
       card(
-        "Map",
+        "Distances",
         chart((width) => topicMap(width)),
         {
           note:
