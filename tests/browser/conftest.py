@@ -30,13 +30,16 @@ class Opened:
         self.page = self.context.new_page()
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on(
-            "console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text)
-        )
+        self.page.on("console", self.note)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.address = path.as_uri()
         self.page.goto(self.address + fragment)
         self.wait("document.documentElement.dataset.ready === 'all'")
+
+    def note(self, message):
+        """Keep errors and warnings, except those of a browser that draws without a graphics card about its speed."""
+        if message.type in ("error", "warning") and "GL Driver Message (OpenGL, Performance" not in message.text:
+            self.complaints.append(message.text)
 
     def wait(self, expression):
         """Wait until an expression is true; playwright's own wait uses eval in the page, which its policy forbids."""

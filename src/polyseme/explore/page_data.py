@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,13 +41,15 @@ from polyseme.metrics.words import (
 from polyseme.runs import Run
 from polyseme.runs.quotes import find_quotes
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
-from polyseme.runs.view import TopicView
+from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.text.words import plain_rules
 from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""
+_FINER_DOCUMENTS = 5
+"""Typical documents of each topic of a finer level."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class PageData:
     tree : sequence of mapping, default=()
         Nodes of a topic tree: name, parent (-1 for the root), topic (of a leaf), weight and columns of words.
     finer : sequence of sequence of mapping, default=()
-        For each topic, the topics of finer levels below it: level, topic, name, weight, parent_share, words, children.
+        For each topic, the topics of finer levels below it: level, topic, name, weight, parent_share, words, children,
+        and documents (rows of typical ones).
     text_bytes : int, default=0
         Size of the texts of a run, which may be left out of `texts`.
     typical : TopicDocuments or None, default=None
@@ -426,10 +429,22 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         selection_reason="" if chosen is None else chosen.reason,
         chosen_size=K,
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
-        finer=[[asdict(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)],
+        finer=_finer_topics(view),
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
         map=view.document_map,
     )
+
+
+def _finer_topics(view: TopicView) -> list[list[dict[str, Any]]]:
+    """Return the topics of finer levels below each topic, with rows of typical documents."""
+    below = view.levels[view.levels.index(view.fitted.n_topics) + 1 :]
+    typical = {n_topics: view.level(n_topics).typical.documents for n_topics in below}
+
+    def described(topic: FinerTopic) -> dict[str, Any]:
+        documents = typical[topic.level][topic.topic][:_FINER_DOCUMENTS]
+        return {**vars(topic), "documents": documents, "children": [described(child) for child in topic.children]}
+
+    return [[described(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)]
 
 
 def from_sklearn(

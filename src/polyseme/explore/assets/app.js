@@ -6,6 +6,7 @@ import { searchText } from "./model/search.js";
 import { follow, go, here, navigation, searchField } from "./router.js";
 import { viewDocument } from "./views/document.js";
 import { viewDocuments } from "./views/documents.js";
+import { viewFiner } from "./views/finer.js";
 import { viewFit } from "./views/fit.js";
 import { viewLabels } from "./views/labels.js";
 import { viewMap } from "./views/map.js";
@@ -36,6 +37,7 @@ const VIEWS = {
     only: () => model?.tree?.length || model?.finer?.length,
   },
   fit: { label: "Fit", render: viewFit },
+  finer: { under: "topics", render: viewFiner, needs: loadCorpus },
   topic: { under: "topics", render: viewTopic, needs: loadCorpus },
   document: { under: "documents", render: viewDocument, needs: loadAll },
   word: { under: "words", render: viewWord, needs: loadAll },

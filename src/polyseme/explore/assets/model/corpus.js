@@ -16,6 +16,7 @@ import { WordRules } from "./words.js";
  * @property {number} parent_share
  * @property {string[]} words
  * @property {FinerTopic[]} children
+ * @property {number[]} [documents] typical documents
  *
  * @typedef {object} TreeNode
  * @property {string} name

@@ -1,9 +1,18 @@
 // The topics of finer levels, as a list and as a table.
 
+import { address } from "../addresses.js";
 import { h } from "../dom.js";
 import { count, percent } from "../format.js";
 
 /** @typedef {import("../model/corpus.js").FinerTopic} FinerTopic */
+
+/**
+ * Returns the address of a topic of a finer level.
+ *
+ * @param {number} level
+ * @param {number} topic
+ */
+export const finerAddress = (level, topic) => address("finer", `${level}.${topic}`);
 
 /**
  * Returns the topics of finer levels as a list.
@@ -21,7 +30,7 @@ export function finerTopics(topics) {
         h(
           "div.node",
           {},
-          h("strong", {}, name),
+          h("a", { href: finerAddress(level, topic) }, name),
           h("span.quiet", {}, `${topic} of ${level}`),
           h("span.figure", {}, percent(weight)),
         ),

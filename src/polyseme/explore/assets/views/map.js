@@ -10,6 +10,7 @@ import { corpus, loadCorpus, loadRules, model, textOf } from "../model/corpus.js
 import { distinctiveWords, loadMap, meanShares, topicColors } from "../model/map.js";
 import { documentsWith } from "../model/search.js";
 import { meter } from "../pieces/card.js";
+import { finerAddress } from "../pieces/finer.js";
 import { unknownWords } from "../pieces/hits.js";
 import { chip, topicLink, wordLink } from "../pieces/links.js";
 import { colorOf, topicName } from "../pieces/names.js";
@@ -116,10 +117,7 @@ export async function viewMap(_, settings) {
           Math.abs(zoom - 1) < 1e-6 ? "" : [x, y, zoom].map((value) => value.toFixed(7)).join(","),
       }),
     link: ({ level, topic, top }) => ({
-      href:
-        level === model.K
-          ? topicAddress(topic)
-          : address("topic", top, { finer: `${level}.${topic}` }),
+      href: level === model.K ? topicAddress(topic) : finerAddress(level, topic),
       classes: colorOf(top),
     }),
   };
