@@ -188,7 +188,8 @@ def everything(folder: Path) -> list[Any]:
     shards = found.store.shards
     with shards.session(np.dtype(np.float32), 1) as corpus:
         totals = corpus.word_totals.tolist()
-    arrays = (model.components_, model.documents_.doc_topic, model.documents_.doc_weights, counts.toarray())
+    documents = model.documents_
+    arrays = (model.components_, documents.doc_topic, documents.doc_weights, counts.toarray(), found.places)
     return [*(array.tolist() for array in arrays), totals, shards.vocabulary, found.vocabulary, found.texts,
             found.documents.rows(), found.info]  # fmt: skip
 
