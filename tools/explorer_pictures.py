@@ -40,7 +40,7 @@ def main(run_folder: str) -> None:
         for name, (fragment, scheme, width) in shots.items():
             page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
             page.goto(page_file.as_uri() + fragment)
-            page.wait_for_timeout(1500)
+            page.wait_for_timeout(2500)
             picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
             picture.quantize(128, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
             print(f"{name}.png", (PICTURES / f"{name}.png").stat().st_size)

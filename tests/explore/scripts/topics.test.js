@@ -4,7 +4,10 @@ import { corpus, model, weightsOf } from "../../../src/polyseme/explore/assets/m
 import { pathOf } from "../../../src/polyseme/explore/assets/charts/lines.js";
 import { likeliest } from "../../../src/polyseme/explore/assets/model/folding.js";
 import { wordsOfLabel } from "../../../src/polyseme/explore/assets/model/labels.js";
-import { documentsOverTime, topicsOverTime } from "../../../src/polyseme/explore/assets/model/periods.js";
+import {
+  documentsOverTime,
+  topicsOverTime,
+} from "../../../src/polyseme/explore/assets/model/periods.js";
 import {
   documentsOfSenses,
   neighborsOf,
@@ -87,5 +90,8 @@ test("a period without documents is a gap", () => {
 });
 
 test("a line has no part across a gap", () => {
-  assert.equal(pathOf([[0, 1], [1, 2], null, null, [4, 3], [5, 1]]), "M0.0 1.0L1.0 2.0M4.0 3.0L5.0 1.0");
+  assert.equal(
+    pathOf([[0, 1], [1, 2], null, null, [4, 3], [5, 1]]),
+    "M0.0 1.0L1.0 2.0M4.0 3.0L5.0 1.0",
+  );
 });

@@ -50,14 +50,13 @@ export function canvas(width, height, label, interactive, ...children) {
 }
 
 /**
- * Cuts a text to a width; `size` is the height of the font.
+ * Cuts a text to a width.
  *
  * @param {string} text
  * @param {number} width
- * @param {number} [size]
  * @returns {string}
  */
-export function cutText(text, width, size = 14) {
-  const most = Math.max(3, Math.floor(width / (0.6 * size)));
+export function cutText(text, width) {
+  const most = Math.max(3, Math.floor(width / 8.4));
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }

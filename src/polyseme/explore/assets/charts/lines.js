@@ -62,9 +62,7 @@ function parts(points) {
 // Returns the path of a line with gaps.
 export function pathOf(points) {
   return parts(points)
-    .flatMap((part) =>
-      part.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`),
-    )
+    .flatMap((part) => part.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`))
     .join("");
 }
 

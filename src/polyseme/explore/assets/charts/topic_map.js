@@ -1,12 +1,12 @@
 // The map of topics.
 
 import { topicAddress } from "../addresses.js";
-import { canvas, cutText } from "./chart.js";
+import { canvas } from "./chart.js";
 import { s } from "../dom.js";
 import { percent } from "../format.js";
 import { model } from "../model/corpus.js";
 import { topWords } from "../model/topics.js";
-import { colorOf, topicName, topicTitle } from "../pieces/names.js";
+import { colorOf, topicTitle } from "../pieces/names.js";
 
 /**
  * Draws a circle for each topic. Its area is the weight of the topic, its position follows from the
@@ -41,13 +41,7 @@ export function topicMap(width, chosen = -1) {
         ].join("\n"),
       ),
       s("circle", { cx: x, cy: y, r, classes: colorOf(topic) }),
-      s("text", { x, y: y + (r > 26 ? 1 : 4.5), "text-anchor": "middle" }, String(topic)),
-      r > 26 &&
-        s(
-          "text.inside",
-          { x, y: y + 14, "text-anchor": "middle" },
-          cutText(topicName(topic).split(", ")[0], 1.7 * r, 10.5),
-        ),
+      s("text", { x, y: y + 4.5, "text-anchor": "middle" }, String(topic)),
     );
   });
   return canvas(

@@ -111,6 +111,8 @@ export function unknownWords({ unknown }) {
   const more = unknown.length > 12 ? ` and ${unknown.length - 12} more` : "";
   const words = unknown
     .slice(0, 12)
-    .map(({ word, nearest }) => (nearest.length ? `${word} (nearest: ${nearest.join(", ")})` : word));
+    .map(({ word, nearest }) =>
+      nearest.length ? `${word} (nearest: ${nearest.join(", ")})` : word,
+    );
   return ` Not in the vocabulary: ${words.join(", ")}${more}.`;
 }

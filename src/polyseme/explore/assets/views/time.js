@@ -70,11 +70,7 @@ export function viewTime(_, settings) {
         },
       },
       h("span.line", {}, chip(topic), h("span.name", {}, topicName(topic))),
-      sparkline(
-        table[topic],
-        colorOf(topic),
-        shareRange(table[topic]),
-      ),
+      sparkline(table[topic], colorOf(topic), shareRange(table[topic])),
     ),
   );
   return [
