@@ -193,8 +193,10 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Sequence[str], ground: str
 
     levels = list(dict.fromkeys(name.level for name in found.names))
     ax.figure.draw_without_rendering()
-    taken: list[Any] = []
+    taken: dict[str, Any] = {}
     for name in found.names:
+        if name.name in taken:  # of a topic that is not split
+            continue
         rank = min(levels.index(name.level), len(_NAME_STYLES) - 1)
         font_size, weight, widest = _NAME_STYLES[rank]
         color = 0.6 * np.array(to_rgb(palette[found.colors[name.top]])) + 0.4 * np.array(to_rgb(ink))
@@ -204,10 +206,10 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Sequence[str], ground: str
         )  # fmt: skip
         box = shown.get_window_extent()
         ends = ax.transData.transform([(name.x - name.radius, name.y), (name.x + name.radius, name.y)])
-        if box.width > widest * (ends[1, 0] - ends[0, 0]) / 2 or any(box.overlaps(other) for other in taken):
+        if box.width > widest * (ends[1, 0] - ends[0, 0]) / 2 or any(box.overlaps(other) for other in taken.values()):
             shown.remove()
         else:
-            taken.append(box)
+            taken[name.name] = box
 
 
 def plot_convergence(model: Any, *, ax: Any = None) -> Any:

@@ -106,6 +106,24 @@ test("names do not overlap, stay in the frame and off obstacles", () => {
   }
 });
 
+test("a finer topic with the name of its parent is not named again", () => {
+  const names = [
+    { level: 2, topic: 0, top: 0, name: "ships", x: 0.3, y: 0.3, radius: 0.2 },
+    { level: 4, topic: 3, top: 0, name: "ships", x: 0.7, y: 0.7, radius: 0.2 },
+    { level: 4, topic: 1, top: 0, name: "sails", x: 0.7, y: 0.3, radius: 0.2 },
+  ];
+  const placed = placeNames(
+    names,
+    ({ x, y, radius }) => ({ x: 600 * x, y: 600 * y, radius: 600 * radius }),
+    (text, size) => 0.55 * size * text.length,
+    { width: 600, height: 600, obstacles: [] },
+  );
+  assert.deepEqual(
+    placed.map(({ name }) => name.topic),
+    [0, 1],
+  );
+});
+
 test("names break at a comma where it is near the middle", () => {
   assert.deepEqual(nameLines("NASA, space"), ["NASA, space"]);
   assert.deepEqual(nameLines("Clipper chip, key, encryption"), [

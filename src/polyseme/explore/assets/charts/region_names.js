@@ -53,7 +53,7 @@ export function nameLines(name) {
 
 /**
  * Returns the names that fit: coarse levels first, then large regions. A finer name is shown only
- * where its region is wide enough for it.
+ * where its region is wide enough for it, and not if a coarser topic has the same name.
  *
  * @param {RegionName[]} names by level, large regions first
  * @param {(name: RegionName) => {x: number, y: number, radius: number}} onScreen
@@ -70,6 +70,7 @@ export function placeNames(names, onScreen, widthOf, { width, height, obstacles 
     const rank = Math.min(levels.indexOf(name.level), NAME_SIZES.length - 1);
     const { x, y, radius } = onScreen(name);
     if (x < 0 || y < 0 || x > width || y > height) continue;
+    if (placed.some((other) => other.name.name === name.name)) continue;
     const size = NAME_SIZES[rank].size * (rank === 0 ? small : Math.max(0.85, small));
     const lines = nameLines(name.name);
     const wide = Math.max(...lines.map((line) => widthOf(line, size)));

@@ -118,7 +118,7 @@ export async function viewMap(_, settings) {
       }),
     link: ({ level, topic, top }) => ({
       href: level === model.K ? topicAddress(topic) : finerAddress(level, topic),
-      classes: colorOf(top),
+      classes: top in model.junk ? "none" : colorOf(top),
     }),
   };
   const frame = settings.at?.split(",").map(Number) ?? [];
