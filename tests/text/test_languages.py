@@ -418,6 +418,13 @@ def test_languages_have_shares_of_a_corpus():
     assert detect_language([english] * 97 + [italian] * 3)[0].name == "english"
 
 
+def test_one_frequent_word_is_no_language():
+    subjects = ["Re: the drives of a Quadra", "Re: Clipper chip", "Re: looking for the monitor", "Re: gun control"]
+    language, shares = detect_language([subject for subject in subjects for _ in range(20)])
+    assert "sesotho" not in shares
+    assert language.name == "english"
+
+
 def test_half_of_a_corpus_does_not_name_it():
     english, italian = "the letters were written in the winter", "le lettere sono state scritte nella neve"
     assert detect_language([english, italian] * 50)[0].name == "other+english+italian"

@@ -94,6 +94,7 @@ _MIN_STOP_WORDS = 2  # different ones of a text, for a language that the corpus 
 _MIXED = 0.5
 _MAIN_SHARE = 0.6  # of the documents, for the rules of a language to be those of the corpus
 _MIN_NEW_STOP_WORDS = 0.03
+_MAX_WORD_SHARE = 0.5
 _MIN_SCRIPT_SHARE = 0.3  # of the letters of a text, for its script to decide
 _MIN_KANA_SHARE = 0.05  # of the letters of a text, to distinguish Japanese from Chinese
 _MIN_STOP_WORD_SHARE = 0.08  # of the words of a text, for its stop words to decide
@@ -228,8 +229,7 @@ def document_language(text: str, among: Collection[str] | None = None) -> list[s
     The language is that of its script, or the one with the most stop words in the text. If words that are not stop
     words of this language are stop words of another one, at least _MIXED as many, the text is in both.
 
-    `among` : languages
-    of the corpus, for which one stop word is enough; None: all languages.
+    among : languages of the corpus, for which one stop word is enough; None: all languages.
     """
     words, name = _evidence(text)
     if name:
@@ -257,7 +257,8 @@ def _languages_in(texts: Iterable[str]) -> list[str]:
     """Return the languages that may be in texts: by script, and one after the other by stop words.
 
     The next language is the one that explains most of the stop words that are not explained yet, at least
-    _MIN_NEW_STOP_WORDS of all.
+    _MIN_NEW_STOP_WORDS of all. If one word makes up most of them, such as the "Re" of replies, which is Sesotho for
+    "we", it is no language.
     """
     words, names = Counter[str](), dict[str, None]()
     for text in texts:
@@ -272,8 +273,10 @@ def _languages_in(texts: Iterable[str]) -> list[str]:
         best = max(covered, key=lambda name: (_rank(name, covered), name))
         if covered[best] < least:
             break
-        names[best] = None
-        words = Counter({word: n for word, n in words.items() if word not in _read_stop_words(best)})
+        own = Counter({word: n for word, n in words.items() if word in _read_stop_words(best)})
+        if own.total() < _MIN_WORDS or max(own.values()) <= _MAX_WORD_SHARE * own.total():
+            names[best] = None
+        words -= own
     return list(names)
 
 
