@@ -26,6 +26,7 @@ from polyseme.kernels import Floats
 from polyseme.metrics.words import largest
 from polyseme.progress import UNSAFE, escape_character, pluralize
 from polyseme.runs.info import RunInfo
+from polyseme.runs.languages import language_shares
 from polyseme.runs.view import TopicView
 from polyseme.runs.write import topics_in_order
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
@@ -140,11 +141,12 @@ def report_blocks(view: TopicView, title: str | None = None) -> list[Block]:
 
 def _corpus_blocks(view: TopicView, info: RunInfo) -> list[Block]:
     days = view.corpus.days
+    several = len(info.languages) > 1
     facts = [
         ("documents", f"{info.documents:,}"),
         ("counted words", f"{info.tokens:,}"),
         ("vocabulary", pluralize(info.words, "word")),
-        ("language", (info.language or "").capitalize()),
+        ("language", language_shares(info.languages) if several else (info.language or "").capitalize()),
         ("files", ", ".join(Path(name).name or name for name in info.inputs)),
     ]
     if days.any():

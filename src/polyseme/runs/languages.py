@@ -62,14 +62,18 @@ def split_languages(documents: Iterable[Document]) -> list[str]:
     return [name for name in detect(iter(documents))[1] if name != OTHER.name]
 
 
+def language_shares(shares: Mapping[str, float]) -> str:
+    """Return the shares of documents by language for readers."""
+    return ", ".join(
+        f"{share:.0%} {'unknown' if name == OTHER.name else name.capitalize()}" for name, share in shares.items()
+    )
+
+
 def language_note(language: str, shares: Mapping[str, float]) -> str:
     """Return a sentence about the languages that were detected."""
     if LANGUAGE_SEPARATOR not in language:
         return f"Language: {language} (detected; {named('language')} sets another)."
-    listed = ", ".join(
-        f"{share:.0%} {'unknown' if name == OTHER.name else name.capitalize()}" for name, share in shares.items()
-    )
     return (
-        f"Languages: {listed}. All are in one model, without the stop words of all of them; "
+        f"Languages: {language_shares(shares)}. All are in one model, without the stop words of all of them; "
         f"{named('languages', MAJORITY)} takes one language, {named('languages', SPLIT)} makes a run for each."
     )

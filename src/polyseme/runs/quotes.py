@@ -49,7 +49,7 @@ class TypicalDocument:
     share : float
         P(z|d).
     quote : str
-        The sentence that the topic explains best, on one line; "" if the text is empty.
+        The sentence that the topic explains best, on one line; "" if the text only repeats the title.
     """
 
     row: int
@@ -97,9 +97,9 @@ def find_quotes(
 
 
 def _passages(text: str, title: str) -> list[str]:
-    """Return the parts of a text that may be quoted, at least one."""
-    found, letters = split_sentences(text), _letters(title)
-    found = [sentence for sentence in found if not _repeats(sentence.text, letters)] or found
+    """Return the parts of a text that may be quoted, at least one; "" if the text only repeats the title."""
+    letters = _letters(title)
+    found = [sentence for sentence in split_sentences(text) if not _repeats(sentence.text, letters)]
     passages = [sentence.text for sentence in found if sentence.complete]
     passages = passages or [" ".join(sentence.text for sentence in found)]
     return [part for passage in passages for part in split_parts(passage, MAX_LENGTH)]
