@@ -275,7 +275,7 @@ def test_the_map_is_drawn_as_a_picture(once: Path, tmp_path: Path, name: str, st
 def test_other_pictures_are_refused(once: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (["--picture", "map.gif"], "end the name with .png, .svg, .pdf"),
-        (["--picture", "map.png", "-o", "page.html"], "give it without -o, --stability and --open"),
+        (["--picture", "map.png", "-o", "page.html"], "give it without other options of the page"),
     ):
         done = run("explore", str(once / "run"), *arguments, cwd=tmp_path)
         assert done.exit_code == 1
@@ -293,6 +293,18 @@ def test_explore_writes_the_page_again(place: Path) -> None:
     assert "Written to page.html" in result.stdout
     assert len((place / "page.html").read_bytes()) < len(first)
     assert run("explore", "run", "--text", "some", cwd=place).exit_code == 2
+
+
+def test_a_run_keeps_the_title_of_its_page(place: Path) -> None:
+    assert run("explore", "run", "--title", "Ore & <fruit>", "-q", cwd=place).exit_code == 0
+    assert "<title>Ore &amp; &lt;fruit&gt;</title>" in (place / "run" / "explorer.html").read_text(encoding="utf-8")
+    assert run("edit", "run", "--rename", "0=Ore", "-q", cwd=place).exit_code == 0
+    assert run("explore", "run", "-o", "page.html", "-q", cwd=place).exit_code == 0
+    for page in (place / "run" / "explorer.html", place / "page.html"):
+        assert "<title>Ore &amp; &lt;fruit&gt;</title>" in page.read_text(encoding="utf-8")
+    done = run("explore", "run", "--title", " ", cwd=place)
+    assert done.exit_code == 1
+    assert "--title is empty" in done.output
 
 
 def test_the_stability_of_topics_is_stored_until_they_change(place: Path) -> None:

@@ -445,12 +445,13 @@ def refresh_run(
     *,
     page: str | None,
     stability: int = 0,
+    title: str | None = None,
     caller: Run | None = None,
 ) -> Run:
     """Write the tables and the page of a run, and measure how stable its topics are in samples of the documents.
 
     page : how much of the texts the page contains; None leaves the page as it is. stability : number of bootstrap
-    samples. caller : as in `rewrite_run`.
+    samples. title : new title of the page, which the run keeps. caller : as in `rewrite_run`.
     """
     with rewrite_run(path, report, caller=caller) as (run, draft):
         files = run.store.files
@@ -460,7 +461,7 @@ def refresh_run(
         draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
         draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
         info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
-        draft.finish(info, page=page)
+        draft.finish(info if title is None else replace(info, title=title), page=page)
     return draft.run
 
 

@@ -29,6 +29,7 @@ PICTURES = ("png", "svg", "pdf")
         "stability", "Fit N bootstrap samples to measure how stable each topic is.", OUTPUT, int, 0, metavar="N",
         least=0, most=10_000,
     ),
+    Option("title", "Title of the page, which the run keeps.  [default: the name of the run]", OUTPUT),
     Option(
         "picture", "Draw the map of the documents instead of the page: .png, .svg or .pdf.", OUTPUT, metavar="FILE"
     ),
@@ -41,6 +42,7 @@ def explore(
     level: int | None,
     text: str,
     stability: int,
+    title: str | None,
     picture: str | None,
     open: bool,
     quiet: bool,
@@ -58,13 +60,15 @@ def explore(
 
       polyseme explore letters-run --text full --stability 5 -o letters.html
 
+      polyseme explore letters-run --title "Letters of settlers" --open
+
       polyseme explore letters-run --picture map.png
     """
     from polyseme.runs.write import refresh_run
 
     if picture is not None:
-        if output is not None or stability or open:
-            raise InputError("--picture draws the map instead of the page: give it without -o, --stability and --open.")
+        if output is not None or stability or title or open:
+            raise InputError("--picture draws the map instead of the page: give it without other options of the page.")
         _draw_map(open_level(run, level), Path(picture))
         if not quiet:
             Console().print(f"Written to {picture}.")
@@ -76,9 +80,12 @@ def explore(
             raise InputError("--stability is measured for the reading level: leave --level out.")
         output = output or Path(run) / f"explorer_{level}.html"
     path = output or Path(run) / PAGE_FILE
-    if output is None or stability:
-        page = text if output is None else None
-        opened = refresh_run(Path(run), report, page=page, stability=stability).view
+    if title is not None and not title.strip():
+        raise InputError("--title is empty: write a title, or leave it out.")
+    if output is None or stability or title is not None:
+        page, n_topics = text if output is None else None, opened.fitted.n_topics
+        changed = refresh_run(Path(run), report, page=page, stability=stability, title=title)
+        opened = changed.view.level(n_topics)
     if output is not None:
         with report.stage("Writing the explorer page"):
             opened.explore(output, text=text)
