@@ -49,11 +49,6 @@ def sweep(page, corners):
     page.keyboard.up("Shift")
 
 
-def pixels_of(transform):
-    """Return the numbers of a transform."""
-    return [float(text) for text in re.findall(r"-?[\d.]+", transform)]
-
-
 def everything(shown):
     left, top, width, height = shown.pixels()
     return [
@@ -135,7 +130,7 @@ def test_a_document_under_the_pointer_is_described_and_opens(shown, themes):
         break
     number = int(page.locator(".map-card").get_attribute("data-document"))
     assert page.locator(".map-card > a").inner_text() == themes.titles[number]
-    page.wait_for_timeout(200)
+    shown.opened.wait("document.querySelector('.map-card .quote').textContent")
     assert page.locator(".map-card .quote").inner_text().split()[:4] == themes.texts[number].split()[:4]
     page.mouse.down()
     page.mouse.up()
@@ -144,24 +139,23 @@ def test_a_document_under_the_pointer_is_described_and_opens(shown, themes):
 
 
 def test_keys_and_buttons_move_the_map_and_the_address_keeps_it(shown):
-    page = shown.page
-    place = "document.querySelector('.region').style.transform"
+    page, place = shown.page, "document.querySelector('.region').style.transform"
+
+    def near(transform):
+        x, y = re.findall(r"-?[\d.]+", transform)
+        return f"Math.hypot(new DOMMatrix({place}).e - {x}, new DOMMatrix({place}).f - {y}) < 0.1"
+
     before = page.evaluate(place)
     page.locator(".document-map").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(300)
-    assert page.evaluate(place) != before
+    shown.opened.wait(f"!({near(before)}) && location.hash.includes('at=')")
     page.keyboard.press("0")
-    page.wait_for_timeout(300)
-    np.testing.assert_allclose(pixels_of(page.evaluate(place)), pixels_of(before), atol=0.1)
-    assert "at=" not in page.url
+    shown.opened.wait(f"{near(before)} && !location.hash.includes('at=')")
     page.get_by_role("button", name="Enlarge").click()
-    page.wait_for_timeout(300)
-    assert "at=" in page.url
+    shown.opened.wait(f"!({near(before)}) && location.hash.includes('at=')")
     enlarged = page.evaluate(place)
-    address = page.url.split("#")[1]
-    shown.show(f"#{address}")
-    np.testing.assert_allclose(pixels_of(page.evaluate(place)), pixels_of(enlarged), atol=0.1)
+    shown.show("#" + page.url.split("#")[1])
+    shown.opened.wait(near(enlarged))
 
 
 def test_search_lights_up_documents(shown, themes):

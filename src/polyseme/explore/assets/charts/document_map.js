@@ -13,7 +13,7 @@ import { PointGrid } from "../model/map.js";
  * @property {(point: number, x: number, y: number) => void} hover point is -1 over no document
  * @property {(point: number) => void} open
  * @property {(points: number[] | null) => void} select null clears the selection
- * @property {(frame: number[]) => void} moved middle and scale
+ * @property {(frame: number[] | null) => void} moved middle and scale; null shows all
  * @property {(name: import("../model/map.js").RegionName) => {href: string, classes: string}} link
  */
 
@@ -78,7 +78,10 @@ export class MapChart {
       this.moving = false;
       if (!this.element.isConnected) return;
       this.redraw();
-      this.events.moved([this.x, this.y, this.scale / this.whole().scale]);
+      const { x, y, scale } = this.whole();
+      const far = Math.hypot(this.x - x, this.y - y) * scale;
+      const isWhole = far < 0.5 && Math.abs(this.scale / scale - 1) < 1e-6;
+      this.events.moved(isWhole ? null : [this.x, this.y, this.scale / scale]);
     }, 160);
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.element);

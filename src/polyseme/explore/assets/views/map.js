@@ -111,11 +111,7 @@ export async function viewMap(_, settings) {
     hover: showCard,
     open: (point) => go(documentAddress(map.documents[point])),
     select,
-    moved: ([x, y, zoom]) =>
-      remember({
-        at:
-          Math.abs(zoom - 1) < 1e-6 ? "" : [x, y, zoom].map((value) => value.toFixed(7)).join(","),
-      }),
+    moved: (frame) => remember({ at: frame?.map((value) => value.toFixed(7)).join(",") ?? "" }),
     link: ({ level, topic, top }) => ({
       href: level === model.K ? topicAddress(topic) : finerAddress(level, topic),
       classes: top in model.junk ? "none" : colorOf(top),
