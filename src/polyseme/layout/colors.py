@@ -93,9 +93,14 @@ def distances(points: Floats) -> Floats:
     return np.asarray(np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2)))
 
 
+def rgb(colors: Sequence[str]) -> Floats:
+    """Return red, green and blue of colors such as "#1f77b4", between 0 and 1 (colors x 3)."""
+    return np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors]) / 255
+
+
 def oklab(colors: Sequence[str], view: int = 0) -> Floats:
     """Return colors such as "#1f77b4" in OKLab (colors x 3); view 1 and 2: as seen with protanopia, deuteranopia."""
-    values = np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors]) / 255
+    values = rgb(colors)
     linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     seen = np.clip(linear @ np.array(_VIEWS[view]).T, 0, 1)
     return np.asarray(np.cbrt(seen @ np.array(_TO_CONES).T) @ np.array(_TO_LAB).T)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyseme.kernels import Array, Floats
-from polyseme.layout.colors import assign_colors
+from polyseme.layout.colors import assign_colors, rgb
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS, topic_places
 from polyseme.layout.places import LARGEST, Places, document_layout
 
@@ -50,9 +50,10 @@ class DocumentMap:
 
         weights : P(z|d) of the documents on the map; their squares are the shares of the colors.
         """
-        values = np.array([[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in palette]) / 255
         squares = np.asarray(weights, dtype=np.float64) ** 2
-        return np.asarray(squares @ values[list(self.colors)] / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300))
+        return np.asarray(
+            squares @ rgb(palette)[list(self.colors)] / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
+        )
 
     @classmethod
     def of(cls, levels: Sequence[MapLevel], counts: Any, places: Places | None = None) -> Self:

@@ -47,6 +47,15 @@ export class MapChart {
       this.places[2 * i + 1] = map.places[2 * point + 1];
     });
     this.grid = new PointGrid(map.places);
+    // smallest and largest x and y
+    this.spans = [0, 1].map((i) => {
+      let [low, high] = [Infinity, -Infinity];
+      for (let at = i; at < this.map.places.length; at += 2) {
+        low = Math.min(low, this.map.places[at]);
+        high = Math.max(high, this.map.places[at]);
+      }
+      return this.map.size ? [low, high] : [0, 1];
+    });
     this.below = h("canvas", { "aria-hidden": "true" });
     this.dots = makeDots(this.places);
     this.above = h("canvas", { "aria-hidden": "true" });
@@ -72,7 +81,7 @@ export class MapChart {
     this.lasso = null;
     this.elements = new Map();
     this.widths = new Map();
-    this.seconds = 0;
+    this.lasted = 0; // milliseconds of the last frame
     this.moving = false;
     this.settle = later(() => {
       this.moving = false;
@@ -126,14 +135,7 @@ export class MapChart {
   // scale and middle that show all points beside the panels
   whole() {
     const [left, right] = this.free();
-    const spans = [0, 1].map((i) => {
-      let [low, high] = [Infinity, -Infinity];
-      for (let at = i; at < this.map.places.length; at += 2) {
-        low = Math.min(low, this.map.places[at]);
-        high = Math.max(high, this.map.places[at]);
-      }
-      return this.map.size ? [low, high] : [0, 1];
-    });
+    const spans = this.spans;
     const room = [right - left, this.height].map((size) => Math.max(40, size - 2 * MARGIN));
     const scale = Math.min(
       ...spans.map(([low, high], i) => room[i] / Math.max(high - low, 1e-3)),
@@ -243,7 +245,7 @@ export class MapChart {
     const [x, y] = this.pixelOf(0, 0);
     const r = this.ratio;
     const camera = { x: x * r, y: y * r, scale: this.scale * r };
-    const most = this.moving && this.seconds > SLOW ? Math.ceil(this.map.size / 4) : this.map.size;
+    const most = this.moving && this.lasted > SLOW ? Math.ceil(this.map.size / 4) : this.map.size;
     this.dots.draw(camera, this.radius() * r, most);
     const back = this.below.getContext("2d");
     back.clearRect(0, 0, this.below.width, this.below.height);
@@ -253,7 +255,7 @@ export class MapChart {
     back.drawImage(this.glow, camera.x - edge, camera.y - edge, size, size);
     this.drawAbove();
     this.drawNames();
-    this.seconds = performance.now() - started;
+    this.lasted = performance.now() - started;
     this.element.dataset.drawn = String(most);
   }
 
@@ -386,7 +388,7 @@ export class MapChart {
     if (this.far > CLICK && !this.element.hasPointerCapture(event.pointerId))
       this.element.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, at);
-    if (this.drawing) return this.draw_(at);
+    if (this.drawing) return this.drawLasso(at);
     if (this.pointers.size === 2) {
       const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
       const apart = (place) => Math.hypot(place[0] - other[0], place[1] - other[1]);
@@ -401,7 +403,7 @@ export class MapChart {
     this.move();
   }
 
-  draw_(at) {
+  drawLasso(at) {
     const place = this.placeAt(...at);
     if (this.drawing === "box") {
       const [x, y] = this.placeAt(...this.start);

@@ -102,6 +102,7 @@ export async function viewMap(_, settings) {
   if (map.section.periods) ways.time = byTime;
   let way = settings.color in ways ? settings.color : "topic";
   let selection = null;
+  let colored = null; // colors of the points, and what they mean
   const panel = h("aside.map-panel.on-map", { "aria-label": "About the map" });
   const hint = h("div.map-card", { hidden: true });
   const chart = (onlyChart ??= new MapChart(map));
@@ -130,7 +131,8 @@ export async function viewMap(_, settings) {
   } else overview();
 
   function recolor() {
-    chart.color(ways[way](map).colors);
+    colored = ways[way](map);
+    chart.color(colored.colors);
     chart.element.classList.toggle("plain-names", way !== "topic");
   }
 
@@ -285,7 +287,7 @@ export async function viewMap(_, settings) {
   }
 
   function overview() {
-    const { key, ends } = ways[way](map);
+    const { key, ends } = colored;
     const names = { topic: "Topics", label: "Labels", time: "Time" };
     panel.replaceChildren(
       ...[
