@@ -1,9 +1,11 @@
 // Python bindings of the kernels.
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "arrays.hpp"
 #include "coordinate.hpp"
+#include "coordinate_fit.hpp"
 #include "entropic.hpp"
 #include "foldin.hpp"
 #include "mstep.hpp"
@@ -326,6 +328,63 @@ void bind(nb::module_& module) {
         nb::arg("logs").noconvert(), nb::arg("passes"), nb::arg("enough"), nb::arg("n_threads"));
 }
 
+// Calls the handlers of signals, which may raise an exception in Python, at most every twentieth of a second.
+class SignalChecks {
+  public:
+    void operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now < next_) return;
+        next_ = now + std::chrono::milliseconds(50);
+        const nb::gil_scoped_acquire held;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+};
+
+template <class Index, class T>
+void bind_coordinate_fit(nb::module_& module) {
+    module.def(
+        "coordinate_fit",
+        [](In1<Index> indptr, In1<Index> indices, In1<T> values, In1<Index> word_indptr, In1<Index> word_indices,
+           In1<T> word_values, In1<double> totals, In1<double> weights, Out2<T> docs, Out2<T> words,
+           Out2<T> extrapolated, Out1<double> numbers, int topics, int passes, bool extrapolate, double enough,
+           int max_iter, double tol, In1<uint8_t> stop, int n_threads) {
+            const std::size_t rows = docs.shape(0), columns = words.shape(0), wide = words.shape(1);
+            const FitCounts<Index, T> counts{
+                counts_of<Index, T>(indptr, indices, values, rows, columns),
+                counts_of<Index, T>(word_indptr, word_indices, word_values, columns, rows), totals.data(),
+                weights.data()};
+            require(docs.shape(1) == wide && has_shape(extrapolated, {columns, wide}) && has_shape(totals, {rows}) &&
+                        has_shape(weights, {rows}) && has_shape(numbers, {kFitNumbers}) && has_shape(stop, {1}) &&
+                        1 <= topics && static_cast<std::size_t>(topics) <= wide,
+                    "the arrays of coordinate_fit do not fit together");
+            const FitSettings settings{topics, passes, extrapolate, enough};
+            const int width = width_of(words);
+            auto& state = *reinterpret_cast<FitState*>(numbers.data());
+            const volatile uint8_t& stopped = *stop.data();
+            int iterations = 0;
+            const nb::gil_scoped_release released;
+            SignalChecks check_signals;
+            CoordinateFit<Index, T> fit(counts, settings, docs.data(), words.data(), extrapolated.data(), width, state,
+                                        n_threads, chosen_isa());
+            if (std::isnan(state.log_likelihood)) fit.begin();
+            while (iterations < max_iter && state.exhausted == 0 && state.remaining() > tol && stopped == 0) {
+                fit.advance();
+                ++iterations;
+                check_signals();
+            }
+            return iterations;
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("word_indptr").noconvert(), nb::arg("word_indices").noconvert(), nb::arg("word_values").noconvert(),
+        nb::arg("totals").noconvert(), nb::arg("weights").noconvert(), nb::arg("docs").noconvert(),
+        nb::arg("words").noconvert(), nb::arg("extrapolated").noconvert(), nb::arg("numbers").noconvert(),
+        nb::arg("topics"), nb::arg("passes"), nb::arg("extrapolate"), nb::arg("enough"), nb::arg("max_iter"),
+        nb::arg("tol"), nb::arg("stop").noconvert(), nb::arg("n_threads"));
+}
+
 }  // namespace
 
 NB_MODULE(_kernels, module) {
@@ -353,8 +412,12 @@ NB_MODULE(_kernels, module) {
     bind_losses<float>(module);
     bind_losses<double>(module);
     bind<int32_t, float>(module);
+    bind_coordinate_fit<int32_t, float>(module);
     bind<int32_t, double>(module);
+    bind_coordinate_fit<int32_t, double>(module);
     bind<int64_t, float>(module);
+    bind_coordinate_fit<int64_t, float>(module);
     bind<int64_t, double>(module);
+    bind_coordinate_fit<int64_t, double>(module);
     bind_variational(module);
 }

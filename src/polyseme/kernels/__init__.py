@@ -39,6 +39,8 @@ from polyseme.kernels.factors import times_ratio as times_ratio
 from polyseme.kernels.factors import weighted_sum as weighted_sum
 from polyseme.kernels.factors import with_weights as with_weights
 from polyseme.kernels.factors import without_negligible as without_negligible
+from polyseme.kernels.fits import CoordinateFit as CoordinateFit
+from polyseme.kernels.fits import FitCounts as FitCounts
 from polyseme.kernels.threads import Item as Item
 from polyseme.kernels.threads import Result as Result
 from polyseme.kernels.threads import map_in_threads as map_in_threads

@@ -18,7 +18,7 @@ compute blocks of rows, because its sums depend on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -46,7 +46,7 @@ FOLD_IN_TOLERANCE = 1e-4
 FOLD_IN_STEPS = 1000
 """Maximum number of steps of a document."""
 
-_PASS_TOLERANCE = 1e-3
+PASS_TOLERANCE = 1e-3
 """Coordinate ascent on a row stops when a pass moves less than this share of its total."""
 
 
@@ -285,6 +285,10 @@ class SparseCounts:
         self._transposes[:] = [(weights, transpose)]
         return transpose
 
+    def with_transpose(self, transpose: SparseCounts) -> SparseCounts:
+        """Return the same counts with their transpose, which is shared."""
+        return replace(self, _transposes=[(None, transpose)])
+
     def _cached_transpose(self, weights: Floats | None) -> SparseCounts | None:
         return next((transpose for known, transpose in self._transposes if known is weights), None)
 
@@ -315,7 +319,7 @@ class SparseCounts:
         gains, logs = np.empty(self.n_docs), np.empty(self.n_docs)
         _kernels.coordinate(
             self.indptr, self.indices, self.values, B, u, factor, gains, logs,
-            passes=passes, enough=_PASS_TOLERANCE, n_threads=n_threads,
+            passes=passes, enough=PASS_TOLERANCE, n_threads=n_threads,
         )  # fmt: skip
         return gains, logs
 

@@ -1,0 +1,211 @@
+// A whole fit by coordinate ascent on unnormalized factors, without Python between its iterations (solvers/coordinate.py
+// derives the method). An iteration updates the documents, then the words, each side extrapolated along its last change.
+// A point that would lower the likelihood is dropped, and a plain iteration follows from the last good point.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "coordinate.hpp"
+#include "mstep.hpp"
+#include "sweep.hpp"
+
+namespace polyseme {
+
+// Iterations whose gain estimates what is still to be gained.
+constexpr int kRecent = 10;
+
+// What a fit needs to continue, besides its factors.
+struct FitState {
+    double log_likelihood;  // per token
+    double size;            // of the next extrapolation
+    double plain;           // 1: the next iteration is not extrapolated
+    double exhausted;       // 1: a plain iteration gained nothing
+    double before[kRecent]; // log-likelihood before each of the last iterations, the oldest first; NaN: not yet known
+
+    // Gain of the last iterations, an estimate of what is still to be gained.
+    double remaining() const {
+        return std::isnan(before[0]) ? std::numeric_limits<double>::infinity() : log_likelihood - before[0];
+    }
+};
+
+constexpr int kFitNumbers = static_cast<int>(sizeof(FitState) / sizeof(double));
+
+struct FitSettings {
+    int topics, passes;
+    bool extrapolate;
+    double enough;  // a row stops when a pass moves at most this share of its total
+};
+
+template <class Index, class T>
+struct FitCounts {
+    Counts<Index, T> by_doc, by_word;  // counts by word are multiplied by the weights of their documents
+    const double* totals;              // tokens of each document
+    const double* weights;             // of the documents
+};
+
+template <class Index, class T>
+class CoordinateFit {
+  public:
+    // docs (documents x width), words and extrapolated (words x width) are the point, updated in place.
+    CoordinateFit(const FitCounts<Index, T>& counts, const FitSettings& settings, T* docs, T* words, T* extrapolated,
+                  int width, FitState& state, int n_threads, Isa isa)
+        : counts_(counts), settings_(settings), docs_(docs), words_(words), extrapolated_(extrapolated), width_(width),
+          state_(state), n_threads_(n_threads), isa_(isa), n_docs_(counts.by_doc.rows), n_words_(counts.by_word.rows),
+          new_docs_(as_size(n_docs_ * width)), new_words_(as_size(n_words_ * width)), ones_(as_size(n_words_), 1.0),
+          gains_(as_size(std::max(n_docs_, n_words_))), logs_(gains_.size()), mass_(as_size(width)),
+          sums_(as_size(width)), scales_(as_size(width)) {
+        for (int64_t d = 0; d < n_docs_; ++d) tokens_ += counts.weights[d] * counts.totals[d];
+    }
+
+    // Computes the log-likelihood of the point that a fit starts from.
+    void begin() {
+        const double work = 2.0 * static_cast<double>(counts_.by_doc.indptr[n_docs_]) * width_;
+        sweep_rows<Index, T>(counts_.by_doc, docs_, words_, width_, nullptr, logs_.data(),
+                             threads_for(n_threads_, work), isa_);
+        for (int64_t d = 0; d < n_docs_; ++d) logs_[as_size(d)] *= counts_.weights[d];
+        sum_columns(ones_.data(), words_, n_words_, sums_.data());
+        state_.log_likelihood = log_likelihood(docs_, n_docs_);
+    }
+
+    // Runs one iteration.
+    void advance() {
+        std::copy(state_.before + 1, state_.before + kRecent, state_.before);
+        state_.before[kRecent - 1] = state_.log_likelihood;
+        update_docs();
+        update_words();
+        const double value = log_likelihood(new_docs_.data(), n_words_);
+        if (value > state_.log_likelihood) {
+            accept();
+            if (state_.plain == 0) state_.size = std::min(state_.size * growth, 1.0);
+            state_.plain = settings_.extrapolate ? 0 : 1;
+            state_.log_likelihood = value;
+        } else if (state_.plain != 0) {  // only rounding can make a plain iteration lower the likelihood
+            state_.exhausted = 1;
+        } else {
+            restart();
+            state_.size *= cut;
+            state_.plain = 1;
+        }
+    }
+
+  private:
+    static constexpr double growth = 1.1, cut = 0.6, keep = 0.01;
+
+    static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
+
+    int threads(int64_t numbers, double by_number) const {
+        return threads_for(n_threads_, by_number * static_cast<double>(numbers));
+    }
+
+    void update(const Counts<Index, T>& counts, const T* B, const double* u, T* factor) {
+        const double work = 6.0 * static_cast<double>(counts.indptr[counts.rows]) * width_;
+        coordinate<Index, T>(counts, B, width_, u, {settings_.topics, settings_.passes, settings_.enough}, factor,
+                             gains_.data(), logs_.data(), threads_for(n_threads_, work), isa_);
+    }
+
+    void sum_columns(const double* weights, const T* factor, int64_t rows, double* sums) const {
+        weighted_sum<T>(weights, factor, rows, width_, sums, threads(rows * width_, 4));
+    }
+
+    void extrapolate_from(const T* last, int64_t rows, const T* next, T* out) const {
+        extrapolate<T>(next, last, static_cast<T>(state_.size), static_cast<T>(keep), rows * width_, out,
+                       threads(rows * width_, 2));
+    }
+
+    void update_docs() {
+        const int64_t numbers = n_docs_ * width_;
+        std::copy(docs_, docs_ + numbers, new_docs_.begin());
+        sum_columns(ones_.data(), extrapolated_, n_words_, mass_.data());
+        update(counts_.by_doc, extrapolated_, mass_.data(), new_docs_.data());
+        if (state_.plain == 0) extrapolate_from(docs_, n_docs_, new_docs_.data(), new_docs_.data());
+    }
+
+    void update_words() {
+        std::copy(extrapolated_, extrapolated_ + n_words_ * width_, new_words_.begin());
+        sum_columns(counts_.weights, new_docs_.data(), n_docs_, mass_.data());
+        update(counts_.by_word, new_docs_.data(), mass_.data(), new_words_.data());
+        sum_columns(ones_.data(), new_words_.data(), n_words_, sums_.data());
+    }
+
+    // Mean of log P(w|d) = log p - log s_d, from sums of x log p of `parts` rows of either side, in logs_, and the sums of
+    // the words of each topic.
+    double log_likelihood(const T* docs, int64_t parts) {
+        constexpr int64_t step = 256;
+        const int64_t pieces = (n_docs_ + step - 1) / step;
+        std::vector<double> partial(as_size(pieces), 0.0);
+        for_each_piece(pieces, threads(n_docs_, width_ + 20), [&](int, int64_t piece) {
+            for (int64_t d = piece * step; d < std::min(n_docs_, (piece + 1) * step); ++d) {
+                const double tokens = counts_.weights[d] * counts_.totals[d];
+                if (tokens > 0) partial[as_size(piece)] += tokens * std::log(scale_of(docs + d * width_));
+            }
+        });
+        for (int64_t first = 0; first < parts; first += step) {
+            double part = 0;
+            for (int64_t i = first; i < std::min(parts, first + step); ++i) part += logs_[as_size(i)];
+            partial.push_back(-part);
+        }
+        double total = 0;
+        for (const double part : partial) total -= part;
+        return total / tokens_;
+    }
+
+    // s_d of a row of docs
+    double scale_of(const T* row) const {
+        double scale = 0;
+        for (int k = 0; k < width_; ++k) scale += static_cast<double>(row[k]) * sums_[as_size(k)];
+        return scale;
+    }
+
+    // Makes the new point the current one, scaled so that the words of each topic sum to one. Without the scaling, a
+    // shift of scale between the factors, which changes nothing, would be extrapolated.
+    void accept() {
+        set_scales();
+        const int words_threads = threads(n_words_ * width_, 2);
+        if (state_.plain == 0)
+            extrapolate_from(words_, n_words_, new_words_.data(), extrapolated_);
+        else
+            std::copy(new_words_.begin(), new_words_.end(), extrapolated_);
+        rescale_columns<T>(extrapolated_, scales_.data(), true, n_words_, width_, extrapolated_, words_threads);
+        rescale_columns<T>(new_words_.data(), scales_.data(), true, n_words_, width_, words_, words_threads);
+        rescale_columns<T>(new_docs_.data(), scales_.data(), false, n_docs_, width_, docs_,
+                           threads(n_docs_ * width_, 2));
+    }
+
+    // Scales the current point so that s_d = n_d. From there a plain iteration increases the likelihood.
+    void restart() {
+        sum_columns(ones_.data(), words_, n_words_, sums_.data());
+        for (int64_t d = 0; d < n_docs_; ++d) {
+            T* row = docs_ + d * width_;
+            const double scale = scale_of(row);
+            const T share = scale > 0 ? static_cast<T>(counts_.totals[d] / scale) : T(0);
+            for (int k = 0; k < width_; ++k) row[k] = row[k] * static_cast<T>(sums_[as_size(k)]) * share;
+        }
+        set_scales();
+        rescale_columns<T>(words_, scales_.data(), true, n_words_, width_, words_, 1);
+        std::copy(words_, words_ + n_words_ * width_, extrapolated_);
+    }
+
+    void set_scales() {
+        for (int k = 0; k < width_; ++k) {
+            const double sum = sums_[as_size(k)];
+            scales_[as_size(k)] = sum > 0 ? static_cast<T>(sum) : T(1);
+        }
+    }
+
+    FitCounts<Index, T> counts_;
+    FitSettings settings_;
+    T *docs_, *words_, *extrapolated_;
+    int width_;
+    FitState& state_;
+    int n_threads_;
+    Isa isa_;
+    int64_t n_docs_, n_words_;
+    std::vector<T> new_docs_, new_words_;
+    std::vector<double> ones_, gains_, logs_, mass_, sums_;
+    std::vector<T> scales_;
+    double tokens_ = 0;
+};
+
+}  // namespace polyseme
