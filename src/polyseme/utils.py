@@ -88,6 +88,13 @@ def as_random_state(random_state: Any) -> np.random.RandomState:
         ) from None
 
 
+def sample_rows(n_documents: int, size: int, seed: int) -> Array:
+    """Draw `size` rows without replacement and sort them. Return all rows if there are at most `size`."""
+    if n_documents <= size:
+        return np.arange(n_documents)
+    return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
+
+
 def word_names(name: str, vocabulary: Any, size: int) -> Array:
     """Return the word of each of `size` columns, from a sequence of names or from a fitted vectorizer or Pipeline."""
     if hasattr(vocabulary, "get_feature_names_out"):

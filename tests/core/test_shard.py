@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from polyseme.core.shard import FAN_IN, ReductionTree, SufficientStatistics, merged
+from polyseme.core.shard import FAN_IN, ReductionTree, SufficientStatistics, document_hashes, merged, sparse_counts
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 16, 17, 70])
@@ -24,3 +25,12 @@ def test_adding_shards_one_by_one_gives_the_same_bits_as_level_by_level(n):
     assert n_allocated <= 2 + np.log(n) / np.log(FAN_IN)  # one per level, and one for the current shard
     for name, value in vars(tree.total()).items():
         assert np.array_equal(value, getattr(level[0], name)), name
+
+
+def test_hashes_differ_for_different_documents():
+    X = sp.random_array((3000, 50), density=0.05, format="csr", rng=np.random.default_rng(0))
+    X.data = np.ceil(3 * X.data)
+    hashes = document_hashes(sparse_counts(X, np.dtype(np.float64)))
+    rows = np.unique(X.toarray(), axis=0)
+    assert len(np.unique(hashes)) == len(rows) < 3000
+    np.testing.assert_array_equal(hashes[::-1], document_hashes(sparse_counts(X[::-1], np.dtype(np.float64))))

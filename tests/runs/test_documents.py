@@ -10,7 +10,7 @@ from polyseme.core.fitted import FittedTopics, TrainingDocuments, symmetric_view
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.metrics import topic_fit
 from polyseme.runs.documents import Labels
-from polyseme.runs.typical import row_hashes, topic_documents
+from polyseme.runs.typical import topic_documents
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -142,12 +142,3 @@ def test_fit_and_labels_block_by_block(at_once, monkeypatch):
         for number, name in enumerate(["", "1", "2"]):
             mine = [row for row, label in enumerate(labels) if (label or "") == name]
             assert found.shares[topic, number] == pytest.approx(view.topic_doc[topic, mine].sum())
-
-
-def test_hashes_differ_for_different_rows():
-    X = sp.random_array((3000, 50), density=0.05, format="csr", rng=np.random.default_rng(0))
-    X.data = np.ceil(3 * X.data)
-    hashes = row_hashes(X)
-    rows = np.unique(X.toarray(), axis=0)
-    assert len(np.unique(hashes)) == len(rows) < 3000
-    np.testing.assert_array_equal(hashes[::-1], row_hashes(sp.csr_array(X[::-1])))

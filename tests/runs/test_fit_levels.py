@@ -63,6 +63,17 @@ def test_a_run_has_levels_of_the_same_documents(fitted):
     np.testing.assert_allclose(fine.fitted.topic_weights.sum(), 1, rtol=1e-6)
 
 
+def test_a_page_reads_the_model_of_each_level_once(run, tmp_path, monkeypatch):
+    read, opened = [], open_run(run.path)
+    load = opened.store.load_model
+    monkeypatch.setattr(opened.store, "load_model", lambda n_topics: read.append(n_topics) or load(n_topics))
+    fine = opened.level(4)
+    assert opened.level(4) is fine
+    assert fine.level(2) is opened.view
+    opened.explore(tmp_path / "page.html")
+    assert sorted(read) == [2, 4]
+
+
 def test_a_level_answers_what_a_run_answers(fitted, tmp_path):
     fine = fitted.level(4)
     table = fine.transform(["fruitb fruitc fruitd fruitf gardenb", "shipb shipc harborb"])

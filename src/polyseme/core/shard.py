@@ -295,7 +295,7 @@ def split_tokens(counts: SparseCounts, seed: int, share: float = 0.5) -> tuple[F
     rest = x - tokens
     held_out = _binomial(_uniform(keys), tokens, share)
     broken = np.flatnonzero(rest)
-    held_out[broken] += np.where(_uniform(_mix(keys[broken] + _OTHER)) < share, rest[broken], 0.0)
+    held_out[broken] += np.where(_uniform(mixed_bits(keys[broken] + _OTHER)) < share, rest[broken], 0.0)
     return x - held_out, held_out
 
 
@@ -317,22 +317,22 @@ def sample_documents(counts: SparseCounts, most: int, allowed: Array | None = No
     """
     lengths = np.diff(counts.indptr)
     possible = np.flatnonzero(lengths if allowed is None else lengths * allowed)
-    hashes = _mix(_document_hashes(counts))[possible]
+    hashes = mixed_bits(document_hashes(counts))[possible]
     ordered = possible[np.argsort(hashes, kind="stable")]
     return ordered[: max(1, int(np.searchsorted(np.cumsum(lengths[ordered]), most, side="right")))]
 
 
-def _document_hashes(counts: SparseCounts) -> npt.NDArray[np.uint64]:
+def document_hashes(counts: SparseCounts) -> npt.NDArray[np.uint64]:
     """Return a hash of the words and counts of each document. Temporary arrays have a bounded size."""
     hashes = np.zeros(counts.n_docs, dtype=np.uint64)
     for rows, block in counts.blocks(_HASHES_AT_ONCE):
         bits = block.values.astype(np.float64).view(np.uint64)
-        content = _mix(block.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ bits)
+        content = mixed_bits(block.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ bits)
         hashes[rows] = block.reduce_rows(np.add, content, np.uint64)
     return hashes
 
 
-def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mixed_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Apply the finalizer of splitmix64: every bit of the key changes about half of the bits of the result."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -341,9 +341,9 @@ def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def _keys(counts: SparseCounts, seed: int) -> npt.NDArray[np.uint64]:
     """Return a hash for each non-zero, of its word, the content of its document and the seed."""
-    documents = _mix(_document_hashes(counts) + np.uint64(seed))
+    documents = mixed_bits(document_hashes(counts) + np.uint64(seed))
     words = counts.indices.astype(np.uint64)
-    return np.asarray(_mix(np.repeat(documents, np.diff(counts.indptr)) ^ _mix(words)))
+    return np.asarray(mixed_bits(np.repeat(documents, np.diff(counts.indptr)) ^ mixed_bits(words)))
 
 
 def _uniform(keys: npt.NDArray[np.uint64]) -> Floats:

@@ -406,6 +406,7 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
     most_bytes : None: texts of any size; 0: no texts.
     """
     view = run.view if isinstance(run, Run) else run
+    finer = [view.level(n_topics) for n_topics in view.levels[view.levels.index(view.fitted.n_topics) + 1 :]]
     text_bytes = view.corpus.text_bytes if most_bytes else 0
     texts = most_bytes is None or text_bytes < most_bytes
     corpus, info, times = view.corpus, view.store.info, view.corpus.column("time")
@@ -429,16 +430,15 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         selection_reason="" if chosen is None else chosen.reason,
         chosen_size=K,
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
-        finer=_finer_topics(view),
+        finer=_finer_topics(view, finer),
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
         map=view.document_map,
     )
 
 
-def _finer_topics(view: TopicView) -> list[list[dict[str, Any]]]:
+def _finer_topics(view: TopicView, finer: Sequence[TopicView]) -> list[list[dict[str, Any]]]:
     """Return the topics of finer levels below each topic, with rows of typical documents."""
-    below = view.levels[view.levels.index(view.fitted.n_topics) + 1 :]
-    typical = {n_topics: view.level(n_topics).typical.documents for n_topics in below}
+    typical = {level.fitted.n_topics: level.typical.documents for level in finer}
 
     def described(topic: FinerTopic) -> dict[str, Any]:
         documents = typical[topic.level][topic.topic][:_FINER_DOCUMENTS]

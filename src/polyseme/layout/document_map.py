@@ -12,6 +12,7 @@ from polyseme.kernels import Array, Floats
 from polyseme.layout.colors import assign_colors, rgb
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS, topic_places
 from polyseme.layout.places import LARGEST, Places, document_layout
+from polyseme.utils import sample_rows
 
 MAX_POINTS = 100_000
 """Documents on a map; of more documents a random sample is shown."""
@@ -64,7 +65,7 @@ class DocumentMap:
         """
         rows, n_documents = None, len(levels[0].weights)
         if n_documents > MAX_POINTS:
-            rows = np.sort(np.random.default_rng(0).choice(n_documents, MAX_POINTS, replace=False, shuffle=False))
+            rows = sample_rows(n_documents, MAX_POINTS, 0)
         chosen = slice(None) if rows is None else rows
         weights = [np.asarray(level.weights[chosen]) for level in levels]
         if places is None:

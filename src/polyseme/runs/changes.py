@@ -201,7 +201,6 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
     """
     drop = run.info.duplicates.mode == "drop"
     draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER)
-    draft.run.store.vectorizer = run.vectorizer
     with (
         draft.report.stage("Reading and counting", unit="MB", size=1e6) as update,
         draft.recorder(texts=run.store.documents.has_texts, drop=drop, after=run) as recorder,
@@ -274,7 +273,6 @@ def undo_run(path: Path, *, report: Reporter, caller: Run | None = None) -> Run:
         draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
         draft.link(run, *_model_files(run, source), source=source)
         draft.link(run, SHARDS_FOLDER, source=shards)
-        draft.run.store.vectorizer = run.vectorizer
         draft.finish(before, page=None if page_of(run) is None else before.page_text)
     return draft.run
 
@@ -340,7 +338,6 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> tuple[RunInfo, bool]
         run.model.check_refits()
     names = _names_after(run, edits, origin, hidden)
     draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
-    draft.run.store.vectorizer = run.vectorizer
     interrupted = False
     if edits.changes_model:
         changed = (*_model_files(run), *([SHARDS_FOLDER] if removed else []))
@@ -355,7 +352,6 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> tuple[RunInfo, bool]
         info = changed_info(run, shards, **names, **_new_levels(run, draft, shards))
     else:
         draft.link(run, SHARDS_FOLDER, *_model_files(run))
-        draft.run.store.model = run.model
         info = replace(run.info, **names, levels=_levels_after(run, hidden))
     info = replace(
         info,
@@ -383,7 +379,6 @@ def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> RunIn
     names = edit.names(edit.origin(n_topics), levels[n_topics].topic_names)
     levels[n_topics] = replace(levels[n_topics], topic_names=names)
     draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER, *_DOCUMENTS, *_model_files(run))
-    draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
     return replace(run.info, levels=levels)
 
 

@@ -21,6 +21,7 @@ from polyseme.runs.documents import Labels, unique_ids
 from polyseme.runs.junk import SAMPLE, TokenSample
 from polyseme.runs.names import MAX_DOCUMENTS, RunPhrases
 from polyseme.runs.store import RunStore
+from polyseme.utils import sample_rows
 
 MAX_NUMBERS_IN_MEMORY = 1 << 27
 """Largest number of non-zero counts and topic weights that are loaded into memory at once."""
@@ -162,13 +163,6 @@ class RunCorpus:
     def token_sample(self) -> TokenSample:
         """Words of a sample of documents, in the order of the texts; none without texts."""
         return TokenSample.of(self.store.vectorizer, *self.sampled_texts(SAMPLE))
-
-
-def sample_rows(n_documents: int, size: int, seed: int) -> Array:
-    """Draw `size` rows without replacement and sort them. Return all rows if there are at most `size`."""
-    if n_documents <= size:
-        return np.arange(n_documents)
-    return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
 
 
 def take_counts(shards: DiskCorpus, rows: Array | None = None) -> Any:

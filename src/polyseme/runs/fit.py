@@ -27,7 +27,7 @@ from polyseme.io.files import write_atomically
 from polyseme.metrics.words import fitted_topics
 from polyseme.options import COUNTING, FIT, FITTING, READING, SAMPLING, checked, named
 from polyseme.progress import Reporter, pluralize, reporter
-from polyseme.runs.corpus import RunCorpus, sample_rows, take_counts
+from polyseme.runs.corpus import RunCorpus, take_counts
 from polyseme.runs.info import LevelInfo, ModelInfo, RunInfo, Selection, SelectionRow
 from polyseme.runs.languages import ALL, MAJORITY, SPLIT, LanguageFilter, language_note
 from polyseme.runs.models import MODELS, checked_seeds, make_model, n_label_topics, seed_columns
@@ -51,7 +51,7 @@ from polyseme.text.languages import get_language
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader, open_source
 from polyseme.text.vectorizer import Vectorizer
-from polyseme.utils import check_n_topics, perplexity_of
+from polyseme.utils import check_n_topics, perplexity_of, sample_rows
 
 T = TypeVar("T")
 

@@ -13,15 +13,15 @@ with equal counts. A document is listed for at most three topics: the topics tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
-from polyseme.core.shard import sparse_counts
-from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.core.shard import document_hashes, mixed_bits, sparse_counts
+from polyseme.kernels import Array, Floats, SparseCounts, row_blocks
 from polyseme.metrics.words import largest, word_amounts
 from polyseme.runs.documents import Labels
 from polyseme.utils import effective_threads
@@ -34,7 +34,7 @@ N_RANKED = 10
 """Documents of a topic that are always ranked, so that a shorter list is the beginning of a longer one."""
 PRIOR = 20.0
 """Number of documents in which each word is taken to be as frequent as in all topics."""
-_NUMBERS_PER_BLOCK = 1 << 20
+_NUMBERS_PER_BLOCK, _LEAST_ROWS = 1 << 20, 64
 _COPIES = 8
 """Number of temporary arrays as large as the counts of a block."""
 _ROUNDING = 1e-12
@@ -72,7 +72,7 @@ def topic_documents(
     doc_weights = documents.doc_weights / documents.doc_weights.sum()
     weights, fit = np.zeros(K), np.zeros(K)
     by_label = np.zeros((K + 1, 0 if labels is None else len(labels.names)))
-    for part in _blocks(len(documents.doc_topic), K):
+    for part in row_blocks(len(documents.doc_topic), K, _NUMBERS_PER_BLOCK, _LEAST_ROWS):
         theta = np.asarray(documents.doc_topic[part], dtype=np.float64)
         joint = np.column_stack([theta * doc_weights[part, np.newaxis], doc_weights[part]])
         weights += joint[:, :K].sum(axis=0)
@@ -107,13 +107,14 @@ def _best_documents(
     alike = None if groups is None else np.bincount(groups)[groups] > 1
     start, scorer = 0, DocumentScorer(fitted, documents)
     for part in counts:
-        for block in _blocks(part.shape[0], max(K, _COPIES * part.nnz // max(part.shape[0], 1))):
+        numbers = max(K, _COPIES * part.nnz // max(part.shape[0], 1))
+        for block in row_blocks(part.shape[0], numbers, _NUMBERS_PER_BLOCK, _LEAST_ROWS):
             counted = sp.csr_array(part[block])
             rows = slice(start, start + counted.shape[0])
             scores = np.where((lengths[rows] >= min_length)[:, np.newaxis], scorer.scores(counted, rows), 0.0)
-            hashes = row_hashes(counted)
+            hashes = document_hashes(sparse_counts(counted, np.dtype(np.float64)))
             if groups is not None and alike is not None:
-                hashes = np.where(alike[rows], _mix(groups[rows].astype(np.uint64)), hashes)
+                hashes = np.where(alike[rows], mixed_bits(groups[rows].astype(np.uint64)), hashes)
             for topic, top_rows in enumerate(best):
                 top_rows.update(scores[:, topic], hashes, start)
             start = rows.stop
@@ -132,7 +133,7 @@ class DocumentScorer:
         document_counts = word_amounts(fitted).words  # tokens if the model does not know in how many documents
         self._gains: Floats = np.empty((n_words, n_topics))
         """B_wz log r_zw, words x K, with the word operand B of P(z|d,w)."""
-        for words in _blocks(n_words, n_topics):
+        for words in row_blocks(n_words, n_topics, _NUMBERS_PER_BLOCK, _LEAST_ROWS):
             phi = fitted.topic_word[:, words].T.astype(np.float64)
             p = fitted.unigram[words, np.newaxis]
             ratio = np.divide(phi, p, out=np.ones_like(phi), where=(phi > 0) & (p > 0))
@@ -155,32 +156,6 @@ class DocumentScorer:
         weights = DocumentWeights(doc_topic, self._documents.background[rows], counts)
         operands = self._inference.operands(weights, self._topic_word)
         return posterior_operands(operands, self._inference.temperature)
-
-
-def row_hashes(counts: Any) -> Array:
-    """Return a 64-bit hash of each row (CSR without duplicates); rows with equal counts have equal hashes."""
-    bits = np.asarray(counts.data, dtype=np.float64).view(np.uint64)
-    mixed = _mix(counts.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + bits)
-    sums = np.zeros(counts.shape[0], dtype=np.uint64)
-    filled = np.flatnonzero(np.diff(counts.indptr))
-    if filled.size:
-        sums[filled] = np.add.reduceat(mixed, counts.indptr[filled])
-    return sums
-
-
-def _mix(numbers: Array) -> Array:
-    """Return a hash of each number, by the mixing steps of splitmix64."""
-    mixed = numbers
-    for multiplier in (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * multiplier
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
-
-
-def _blocks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
-    """Yield slices of at least 64 rows, and of about _NUMBERS_PER_BLOCK numbers if that is more."""
-    rows_per_block = max(64, _NUMBERS_PER_BLOCK // numbers_per_row)
-    for start in range(0, n_rows, rows_per_block):
-        yield slice(start, min(start + rows_per_block, n_rows))
 
 
 def _assign_documents(best: list[_TopRows], ranked: int, n_documents: int) -> tuple[list[list[int]], list[list[float]]]:

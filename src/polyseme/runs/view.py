@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -45,11 +46,15 @@ _TEXT_COLUMNS = COLUMNS[:-1]
 class TopicView:
     """Topics of a level of a run. What `Run` also has is described there.
 
-    finer : number of topics of a finer level; None: the reading level, the level of the fit.
+    finer : number of topics of a finer level; None: the reading level, the level of the fit. opened : the views of the
+    same documents that are in use, so that no model is read twice. Their values stay valid, because the files of a run
+    never change in place; names, which do change, are looked up in the facts about the run.
     """
 
-    def __init__(self, corpus: RunCorpus, finer: int | None = None) -> None:
+    def __init__(self, corpus: RunCorpus, finer: int | None = None, opened: OpenViews | None = None) -> None:
         self.corpus, self.finer = corpus, finer
+        self._opened = WeakValueDictionary() if opened is None else opened
+        self._opened[finer] = self
 
     def __repr__(self) -> str:
         return f"{self._heading()}\n{self.topics()}"
@@ -80,7 +85,7 @@ class TopicView:
             listed = ", ".join(map(str, levels))
             raise InputError(f"{named('level')} must be one of the levels of the run, {listed}, got {n_topics!r}.")
         finer = None if n_topics == levels[0] else n_topics
-        return self if finer == self.finer else TopicView(self.corpus, finer)
+        return self._opened.get(finer) or TopicView(self.corpus, finer, self._opened)
 
     def sample(self, size: int, seed: int = 0) -> TopicView:
         """Return the same topics with some of the documents, drawn at random."""
@@ -354,6 +359,10 @@ class TopicView:
 
         write_report(self.in_memory(), path, title)
         return Path(path)
+
+
+OpenViews: TypeAlias = WeakValueDictionary[int | None, TopicView]
+"""Views of the levels of a run by their numbers of topics, None for the reading level, as long as they are used."""
 
 
 class TopicParents(NamedTuple):

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,6 +52,7 @@ from polyseme.runs.store import (
     SHARDS_FOLDER,
     STAGES_FILE,
     TOPICS_FILE,
+    VECTORIZER_FILE,
     RunStore,
     atomic_folder,
     level_folder,
@@ -145,10 +146,10 @@ class RunDraft:
             yield recorder
 
     def link(self, run: Run, *folders: str, source: str = "", target: str = "") -> None:
-        """Check files of another run and link them into the draft; copy them where links are not possible.
+        """Check files of another run and link them into the draft, and take over what was read from them.
 
         No file of a run is ever changed in place, so two runs can share it. Without the check, a damaged file would
-        become part of the new run, and the old one would be gone.
+        become part of the new run, and the old one would be gone. Files are copied where links are not possible.
 
         source, target : folder of the other run and of the draft that contain `folders`, with a slash at the end.
         """
@@ -165,6 +166,10 @@ class RunDraft:
             link_file(run.path / name if name in optional else files.path(name), place)
             if target + inner != _SHARDS_MANIFEST:  # it changes if shards are added
                 self.files.entries[target + inner] = entry
+        if VECTORIZER_FILE in folders:
+            self.run.store.vectorizer = run.vectorizer
+        if MODEL_FILE in folders and not source + target:
+            self.run.store.model = run.model
         if SHARDS_FOLDER in folders and not source:  # run.json lists only the manifest of these shards
             shards = run.store.shards
             for shard in shards.manifest.files:
@@ -216,9 +221,10 @@ class RunDraft:
             self._use_written(title=info.title)
         else:
             self._record_files()
+            levels = [run.level(n_topics) for n_topics in run.levels]  # in use until the end: each model is read once
             with self.report.stage("Naming topics"):
-                self._name_topics()
-            self._write_tables()
+                self._name_topics(levels)
+            self._write_tables(levels)
             self._place_documents()
             if page is not None:
                 with self.report.stage("Writing the explorer page"):
@@ -250,24 +256,23 @@ class RunDraft:
                 self.files.add(PAGE_FILE)
             run.store.write()
 
-    def _name_topics(self) -> None:
+    def _name_topics(self, views: Sequence[TopicView]) -> None:
         """Make names of the topics that need one, at all levels, the coarser ones first."""
         run = self.run
         run.store.info = replace(run.info, automatic_names=automatic_names(run.view))
-        for n_topics in run.levels[1:]:
+        for n_topics, view in zip(run.levels[1:], views[1:], strict=True):
             levels = dict(run.info.levels or {})
-            levels[n_topics] = replace(levels[n_topics], automatic_names=level_names(run.level(n_topics)))
+            levels[n_topics] = replace(levels[n_topics], automatic_names=level_names(view))
             run.store.info = replace(run.info, levels=levels)
 
-    def _write_tables(self) -> None:
+    def _write_tables(self, views: Sequence[TopicView]) -> None:
         """Write the tables of topics."""
         if self.info.junk is None:
             with self.report.stage("Looking for topics that do not describe a subject"):
                 self.run.store.info = replace(self.info, junk=junk_topics(self.run.view))
-        for n_topics in self.run.levels:
-            level = self.run.level(n_topics)
-            name = TOPICS_FILE if level.finer is None else level_table(n_topics)
-            write_atomically(self.folder / name, topics_csv(level).encode("utf-8", "surrogatepass"), flush=False)
+        for view in views:
+            name = TOPICS_FILE if view.finer is None else level_table(view.finer)
+            write_atomically(self.folder / name, topics_csv(view).encode("utf-8", "surrogatepass"), flush=False)
 
     def _place_documents(self) -> None:
         """Write the places of the documents on the map, unless they are those of the run that the draft replaces."""
@@ -459,7 +464,6 @@ def refresh_run(
         if not any(edit.changes_model for edit in run.info.edits[-1:]):
             rewritten.add(BEFORE_FOLDER)  # of an earlier edit
         draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
-        draft.run.store.model, draft.run.store.vectorizer = run.model, run.vectorizer
         info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
         draft.finish(info if title is None else replace(info, title=title), page=page)
     return draft.run
