@@ -97,6 +97,20 @@ def test_export_writes_the_documents_of_python(place: Path) -> None:
     assert "must end with .csv" in run("export", "run", "-o", "a.txt", cwd=place).stderr
 
 
+@pytest.mark.parametrize(("command", "name"), [("export", "a.csv"), ("report", "a.md"), ("explore", "a.html")])
+def test_the_folder_of_an_output_is_made(once: Path, tmp_path: Path, command: str, name: str) -> None:
+    file = tmp_path / "new" / "folder" / name
+    done = run(command, "run", "-o", str(file), "-q", cwd=once)
+    assert done.exit_code == 0, done.output
+    assert file.stat().st_size > 0
+    failed = run(command, "run", "-o", str(file / name), "-q", cwd=once)
+    assert failed.exit_code == 1
+    assert (
+        failed.stderr
+        == f"polyseme: {file / name} cannot be written, because {file} is not a folder: choose another file.\n"
+    )
+
+
 def test_export_to_excel_has_the_names_of_topics(place: Path) -> None:
     pytest.importorskip("xlsxwriter", reason="needs polyseme[report]")
     calamine = pytest.importorskip("python_calamine", reason="needs polyseme[files]")

@@ -32,7 +32,7 @@ from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.explore.bundle import bundle
 from polyseme.explore.page_data import PageData, page_data, run_page_data
-from polyseme.io.files import write_atomically
+from polyseme.io.files import write_output
 from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.layout.document_map import DocumentMap
 from polyseme.metrics import coherence, distances, shown_words, topic_fit
@@ -65,7 +65,7 @@ def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **argu
     **arguments : object
         Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
     """
-    write_atomically(path, render_page(model, text, **arguments).encode("utf-8", "replace"))
+    write_output(path, render_page(model, text, **arguments).encode("utf-8", "replace"))
 
 
 def render_page(model: Any, text: str = "auto", **arguments: Any) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.explore.page import digest, periods
-from polyseme.io.files import write_atomically
+from polyseme.io.files import write_output
 from polyseme.kernels import Floats
 from polyseme.metrics.words import largest
 from polyseme.progress import UNSAFE, escape_character, pluralize
@@ -103,7 +103,7 @@ Block = Heading | Paragraph | Quote | Table | Bars
 def write_report(view: TopicView, path: str | PathLike[str], title: str | None = None) -> None:
     """Write the report of a level of a run, in the format of the file's name, atomically."""
     render = check_report(path)
-    write_atomically(path, render(report_blocks(view, title)))
+    write_output(path, render(report_blocks(view, title)))
 
 
 def check_report(path: str | PathLike[str]) -> Callable[[Sequence[Block]], bytes]:

@@ -72,6 +72,16 @@ def write_atomically(path: str | PathLike[str], content: bytes | Iterable[Any], 
         raise
 
 
+def write_output(path: str | PathLike[str], content: bytes) -> None:
+    """Write a file that a user has asked for, atomically, and its folder if it does not exist."""
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path} cannot be written, because {folder} is not a folder: choose another file.") from None
+    write_atomically(path, content)
+
+
 def flush_to_disk(path: Path) -> None:
     """Flush the content of a file, or the names in a folder, to disk."""
     if not _POSIX and path.is_dir():

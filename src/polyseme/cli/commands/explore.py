@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from polyseme.cli.console import Console, screen_reporter
 from polyseme.cli.options import QUIET, RunFolder, open_level, takes
 from polyseme.errors import InputError
-from polyseme.io.files import write_atomically
+from polyseme.io.files import write_output
 from polyseme.options import LEVEL, OUTPUT, PAGE_TEXT, RUN_OUTPUT, Option
 from polyseme.runs.store import PAGE_FILE
 
@@ -107,4 +107,4 @@ def _draw_map(view: TopicView, path: Path) -> None:
 
     content = io.BytesIO()
     plot_document_map(view.in_memory()).figure.savefig(content, format=suffix, dpi=200)
-    write_atomically(path, content.getvalue())
+    write_output(path, content.getvalue())

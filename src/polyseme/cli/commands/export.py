@@ -8,7 +8,7 @@ from pathlib import Path
 from polyseme.cli.console import Console
 from polyseme.cli.options import QUIET, RunFolder, open_level, takes
 from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
-from polyseme.io.files import write_atomically
+from polyseme.io.files import write_output
 from polyseme.options import LEVEL, RUN_OUTPUT
 from polyseme.progress import pluralize
 
@@ -29,6 +29,6 @@ def export(run: RunFolder, output: Path, level: int | None, quiet: bool) -> None
     """
     kind = check_table(output)
     documents = open_level(run, level).documents
-    write_atomically(output, encode_table(documents, kind))
+    write_output(output, encode_table(documents, kind))
     if not quiet:
         Console().print(f"{pluralize(len(documents), 'document')} written to {output}.")

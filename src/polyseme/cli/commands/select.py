@@ -12,7 +12,7 @@ from rich.table import Table
 from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.cli.options import JSON, QUIET, Inputs, check_inputs, takes
 from polyseme.errors import InputError
-from polyseme.io.files import write_atomically
+from polyseme.io.files import write_output
 from polyseme.options import COUNTING, N_FOLDS, OUTPUT, READING, SAMPLING, SEED, TOPICS, Option, checked
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def select(
         )
     image = io.BytesIO()
     plot_selection(selection).figure.savefig(image, format=kind, dpi=150)
-    write_atomically(path, image.getvalue())
+    write_output(path, image.getvalue())
     if as_json:
         print_json({**selection.as_dict(), "plot": str(path)})
         return

@@ -9,7 +9,7 @@ from typing import Any
 from polyseme.cli.console import Console, print_data, screen_reporter
 from polyseme.cli.options import JSON, QUIET, Inputs, RunFolder, check_inputs, open_level, takes
 from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
-from polyseme.io.files import write_atomically
+from polyseme.io.files import write_output
 from polyseme.options import LEVEL, READING, RUN_OUTPUT
 from polyseme.progress import pluralize
 
@@ -57,6 +57,6 @@ def transform(
     if output is None:
         print_data(content.decode())
         return
-    write_atomically(output, content)
+    write_output(output, content)
     if not quiet:
         Console().print(f"{pluralize(len(frame), 'document')} written to {output}.")
