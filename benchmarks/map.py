@@ -11,8 +11,9 @@ close if another one is nearer than half of the distance to which the map spread
 of the topic weights of the finest level, whose Euclidean distance is the Hellinger distance, their default settings,
 and one thread.
 
-Packages are the descriptions that `apt-cache dumpavail` prints, with their sections as labels. The bars are for long
-descriptions; without the translations of apt there is only one line of each package.
+Packages are those that `apt-cache dumpavail` prints, with their sections as labels. Their long descriptions are in the
+English translations of apt, which `apt-get update -o Acquire::Languages=en` fetches; without them there is only one
+line of each package, and the bars, which are for long descriptions, are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,6 +48,7 @@ WITHOUT_AVX = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
     "OPENBLAS_CORETYPE": "Nehalem",
 }
+APT_HELPER = "/usr/lib/apt/apt-helper"
 LONG_TEXT = 15
 """Counted words per document of the packages that the bars are for, at least."""
 MEASURED = 5_000
@@ -62,8 +64,28 @@ def packages() -> pl.DataFrame | None:
     if shutil.which("apt-cache") is None:
         report_left_out("packages", "there is no apt-cache")
         return None
-    printed = subprocess.run(["apt-cache", "dumpavail"], check=True, capture_output=True, text=True).stdout
+    translations = [str(path) for path in sorted(Path("/var/lib/apt/lists").glob("*_i18n_Translation-en*"))]
+    long_texts = (
+        {
+            fields["Description-md5"]: fields["Description-en"]
+            for fields in control_fields([APT_HELPER, "cat-file", *translations])
+            if "Description-md5" in fields and "Description-en" in fields
+        }
+        if translations
+        else {}
+    )
     found: dict[str, tuple[str, str]] = {}
+    for fields in control_fields(["apt-cache", "dumpavail"]):
+        if "Package" in fields:
+            text = long_texts.get(fields.get("Description-md5", "")) or fields.get("Description", "")
+            found.setdefault(fields["Package"], (text, fields.get("Section", "").rpartition("/")[2]))
+    texts, labels = zip(*found.values(), strict=True)
+    return pl.DataFrame({"text": texts, "label": labels})
+
+
+def control_fields(command: list[str]) -> Iterator[dict[str, str]]:
+    """Yield the fields of each paragraph that a command prints in the format of Debian's control files."""
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     for block in printed.split("\n\n"):
         fields: dict[str, str] = {}
         name = ""
@@ -72,11 +94,7 @@ def packages() -> pl.DataFrame | None:
                 fields[name] += "\n" + line.strip()
             elif ":" in line:
                 name, _, fields[name] = (part.strip() for part in line.partition(":"))
-        if "Package" in fields:
-            text = fields.get("Description-en") or fields.get("Description", "")
-            found.setdefault(fields["Package"], (text, fields.get("Section", "").rpartition("/")[2]))
-    texts, labels = zip(*found.values(), strict=True)
-    return pl.DataFrame({"text": texts, "label": labels})
+        yield fields
 
 
 def of_installed_packages() -> pl.DataFrame | None:

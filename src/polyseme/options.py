@@ -191,9 +191,12 @@ EDITING = (
     Option("rename", 'Name a topic: "3=Space flight".', metavar="TOPIC=NAME", several=True),
     Option("merge", "Merge topics into one: --merge 4,7.", metavar="TOPICS", several=True),
     Option("delete", "Delete a topic.", None, int, metavar="TOPIC", several=True),
+    Option("hide", "Leave a topic out of all lists, maps and pictures; the model keeps it.", None, int, metavar="TOPIC",
+           several=True),
     Option("ban", "Hide words from all lists and names: --ban article,writes.", metavar="WORDS", several=True),
     Option("refit", "Afterwards fit again without the banned words, starting from the edited topics.", None, bool,
            False),
+    Option("file", "Apply the edits that the explorer page has exported to a file.", flags=("--from",), metavar="FILE"),
     Option("dry_run", "Show what would change, and leave the run as it is.", None, bool, False),
 )
 """Options of `Run.edit`."""

@@ -13,7 +13,7 @@ import numpy as np
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators import CorrelatedTopicModel, HierarchicalPLSA
 from polyseme.kernels import Array, Floats, normalize_rows
-from polyseme.layout.colors import DARK, LIGHT
+from polyseme.layout.colors import DARK_PALETTE, LIGHT_PALETTE, Palette
 from polyseme.layout.document_map import DocumentMap
 from polyseme.layout.places import LARGEST
 from polyseme.metrics import distances, shown_words
@@ -169,11 +169,11 @@ def plot_document_map(run: Run | TopicView, *, dark: bool = False, ax: Any = Non
     """
     view = run.view if isinstance(run, Run) else run
     found = view.document_map
-    ground, ink, palette = ("#16171a", "#e9e6e1", DARK) if dark else ("#faf9f6", "#23221f", LIGHT)
+    palette = DARK_PALETTE if dark else LIGHT_PALETTE
     if ax is None:
         ax = _pyplot().subplots(figsize=(11, 9), layout="constrained")[1]
-        ax.figure.set_facecolor(ground)
-    ax.set_facecolor(ground)
+        ax.figure.set_facecolor(palette.ground)
+    ax.set_facecolor(palette.ground)
     weights = view.doc_topic if found.documents is None else view.doc_topic[found.documents]
     size = float(np.clip(90_000 / max(len(found.places), 1), 1.5, 40))
     points = found.places / LARGEST
@@ -182,16 +182,16 @@ def plot_document_map(run: Run | TopicView, *, dark: bool = False, ax: Any = Non
     ax.invert_yaxis()
     ax.set_axis_off()
     ax.margins(0.04)
-    _draw_names(ax, found, palette, ground, ink)
+    _draw_names(ax, found, palette)
     return ax
 
 
-def _draw_names(ax: Any, found: DocumentMap, palette: Sequence[str], ground: str, ink: str) -> None:
+def _draw_names(ax: Any, found: DocumentMap, palette: Palette) -> None:
     """Draw the names of regions that do not cover each other, coarse levels and large regions first."""
     from matplotlib.colors import to_rgb
     from matplotlib.patheffects import withStroke
 
-    levels = list(dict.fromkeys(name.level for name in found.names))
+    levels, colors = list(dict.fromkeys(name.level for name in found.names)), found.topic_colors(palette)
     ax.figure.draw_without_rendering()
     taken: dict[str, Any] = {}
     for name in found.names:
@@ -199,10 +199,10 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Sequence[str], ground: str
             continue
         rank = min(levels.index(name.level), len(_NAME_STYLES) - 1)
         font_size, weight, widest = _NAME_STYLES[rank]
-        color = 0.6 * np.array(to_rgb(palette[found.colors[name.top]])) + 0.4 * np.array(to_rgb(ink))
+        color = 0.6 * np.array(to_rgb(colors[name.top])) + 0.4 * np.array(to_rgb(palette.ink))
         shown = ax.text(
             name.x, name.y, _literal(textwrap.fill(name.name, 18)), size=font_size, weight=weight, color=color,
-            ha="center", va="center", path_effects=[withStroke(linewidth=2.5, foreground=ground)],
+            ha="center", va="center", path_effects=[withStroke(linewidth=2.5, foreground=palette.ground)],
         )  # fmt: skip
         box = shown.get_window_extent()
         ends = ax.transData.transform([(name.x - name.radius, name.y), (name.x + name.radius, name.y)])

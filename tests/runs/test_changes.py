@@ -241,3 +241,38 @@ def test_topics_of_different_names_are_merged_under_a_new_one() -> None:
         assert str(error.value) == (
             f"merge=: the topics have different names ({listed}): name topic 0 with rename= in the same edit."
         )
+
+
+# hidden topics
+
+
+def test_a_hidden_topic_is_out_of_lists_and_names_but_in_the_model(run: polyseme.Run) -> None:
+    hidden = run.edit(hide=[0])
+    below = {topic for topic, parent in enumerate(run.level(4).parents.topics.tolist()) if parent == 0}
+    assert hidden.hidden_topics == {0}
+    assert hidden.level(4).hidden_topics == below
+    np.testing.assert_array_equal(hidden.doc_topic, run.doc_topic)
+    assert run.topic_titles[0] not in str(hidden.topics())
+    assert "Hidden topics: 0." in str(hidden.topics())
+    assert len(hidden.topics()) == 2
+    table = (run.path / "topics.csv").read_text(encoding="utf-8")
+    assert [line.split(",")[0] for line in table.splitlines()[1:]] == ["1"]
+    shown = hidden.view.document_map
+    assert {name.top for name in shown.names} == {1}
+    assert shown.gray == {0}
+    assert polyseme.open_run(run.path).hidden_topics == {0}
+
+
+def test_hidden_topics_move_with_merges_and_refits(run: polyseme.Run) -> None:
+    finest = run.edit(hide=[1]).edit(rename={0: "First"}, refit=True)
+    assert finest.hidden_topics == {1 - finest.topic_titles.index("First")}
+    with pytest.raises(InputError, match="would leave no topic to show"):
+        finest.edit(hide=[0, 1])
+    with pytest.raises(InputError, match="appears in hide= and delete="):
+        finest.edit(hide=[0], delete=[0])
+    with pytest.raises(InputError, match="can only be renamed"):
+        finest.edit(hide=[0], level=finest.levels[1])
+    with pytest.raises(InputError, match="would leave no topic to show"):
+        finest.edit(delete=[finest.topic_titles.index("First")])
+    merged = finest.edit(merge=[[0, 1]], rename={0: "Both"})
+    assert merged.hidden_topics == set()

@@ -292,6 +292,8 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
         "finer": [[dict(topic) for topic in topics] for topics in data.finer] if any(data.finer) else [],
         "inference": inference,
         "junk": {str(topic): reason for topic, reason in data.junk.items()},
+        "hidden_topics": sorted(data.hidden_topics),
+        "editing": None if data.editing is None else asdict(data.editing),
         "colors": list(data.document_map.colors),
     }
     arrays = {

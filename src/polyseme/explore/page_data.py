@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -39,6 +39,7 @@ from polyseme.metrics.words import (
     words_of_amounts,
 )
 from polyseme.runs import Run
+from polyseme.runs.edit_files import topics_digest
 from polyseme.runs.quotes import find_quotes
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.runs.view import FinerTopic, TopicView
@@ -119,6 +120,10 @@ class PageData:
         each group.
     junk : mapping of int to str
         Topics that may not describe a subject, with the reason; lists show them last.
+    hidden_topics : collection of int
+        Topics that lists and the map do not show.
+    editing : Editing or None, default=None
+        How edits in the page can be applied to a run; None: the page offers no edits.
     map : DocumentMap or None, default=None
         Places of the documents in the plane, and names of regions. None: computed from `documents` and `counts`.
     """
@@ -151,6 +156,8 @@ class PageData:
     hidden: Sequence[int] = ()
     groups: Array | None = None
     junk: Mapping[int, str] = field(default_factory=dict)
+    hidden_topics: Collection[int] = ()
+    editing: Editing | None = None
     map: DocumentMap | None = None
 
     def __post_init__(self) -> None:
@@ -262,7 +269,9 @@ class PageData:
             return self.map
         words = words_of_amounts(self.word_documents, self.vocabulary, 3)
         names = [self.topic_names.get(topic) or ", ".join(first) for topic, first in enumerate(words)]
-        return DocumentMap.of([MapLevel(self.doc_topic, names, range(len(names)))], self.counts)
+        return DocumentMap.of(
+            [MapLevel(self.doc_topic, names, range(len(names)))], self.counts, gray=frozenset(self.junk)
+        )
 
     def topic_documents(self, n_documents: int) -> TopicDocuments:
         """Return the fit and the most typical documents of each topic.
@@ -313,6 +322,29 @@ class PageData:
         """Count the words of texts, split as CountVectorizer does, that are in the vocabulary."""
         counts = plain_rules({word: column for column, word in enumerate(self.vocabulary)}).transform(texts)
         return sp.csr_array((counts.values, counts.indices, counts.indptr), (len(texts), len(self.vocabulary)))
+
+
+@dataclass(frozen=True)
+class Editing:
+    """What a page must know of a run to export edits of its topics (`polyseme.runs.edit_files`)."""
+
+    topics: str
+    """Digest of the topics."""
+    level: int | None
+    """Number of topics of a finer level; None is the reading level."""
+    merges: bool
+    """Whether topics can be merged and deleted."""
+    hides: bool
+    """Whether topics and words can be hidden."""
+    phrases: bool
+    """Whether a banned word also hides the phrases that contain it."""
+
+    @classmethod
+    def of(cls, view: TopicView) -> Editing:
+        """Return what the page of a run or of one of its levels must know."""
+        top, phrases = view.finer is None, bool(view.store.vectorizer.phrases)
+        merges = top and view.model.edits_topics and view.fitted.inference.is_likelihood
+        return cls(topics_digest(view.fitted.topic_word), view.finer, merges, top, phrases)
 
 
 def page_data(
@@ -423,6 +455,8 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
     return replace(
         data,
         excerpts=corpus.column("excerpt"),
+        hidden_topics=view.hidden_topics,
+        editing=Editing.of(view),
         quotes=[[document.quote for document in found] for found in view.typical_documents(N_RANKED)],
         topic_names=dict(enumerate(view.topic_titles)),
         hidden=view.hidden_columns,

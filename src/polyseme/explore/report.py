@@ -164,7 +164,7 @@ def _topic_blocks(view: TopicView, order: Sequence[int]) -> list[Block]:
     blocks: list[Block] = []
     titles, words, finer = view.topic_titles, view.topic_words(N_WORDS), view.finer_topics(N_WORDS)
     typical, labels = view.typical_documents(N_QUOTES), view.corpus.label_numbers
-    main = np.bincount(view.doc_topic.argmax(axis=1), minlength=len(order))
+    main = np.bincount(view.doc_topic.argmax(axis=1), minlength=len(titles))
     for place, topic in enumerate(order, start=1):
         share, documents = view.fitted.topic_weights[topic], pluralize(int(main[topic]), "document")
         blocks.append(Heading(f"{place}. {titles[topic]}", 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,21 @@ DARK = (
     "#6293fe", "#ffdb16", "#b0f6b2", "#99baff", "#be4c27", "#99cea4",
 )  # fmt: skip
 """The same colors on a dark background, with about the same hues."""
+
+
+class Palette(NamedTuple):
+    """Colors of a picture of topics."""
+
+    colors: Sequence[str]
+    """Colors of topics, `LIGHT` or `DARK`."""
+    none: str
+    """Color of a topic without a color of its own."""
+    ground: str
+    ink: str
+
+
+LIGHT_PALETTE = Palette(LIGHT, "#a9a49b", "#faf9f6", "#23221f")
+DARK_PALETTE = Palette(DARK, "#75726c", "#16171a", "#e9e6e1")
 
 _VIEWS = (
     ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from polyseme.kernels import Array, Floats
-from polyseme.layout.colors import assign_colors, rgb
+from polyseme.layout.colors import Palette, assign_colors, rgb
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS, topic_places
 from polyseme.layout.places import LARGEST, Places, document_layout
 from polyseme.utils import sample_rows
@@ -45,23 +45,39 @@ class DocumentMap:
     """Number of the color of each topic of the reading level."""
     documents: Array | None = None
     """Rows of the documents on the map; None if all are there."""
+    gray: frozenset[int] = frozenset()
+    """Topics of the reading level that are drawn without a color: junk and hidden ones."""
 
-    def mixed_colors(self, weights: Array, palette: Sequence[str]) -> Floats:
+    def topic_colors(self, palette: Palette) -> list[str]:
+        """Return the color of each topic of the reading level."""
+        return [
+            palette.none if topic in self.gray else palette.colors[color] for topic, color in enumerate(self.colors)
+        ]
+
+    def mixed_colors(self, weights: Array, palette: Palette) -> Floats:
         """Return red, green and blue of documents, between 0 and 1: a mixture of the colors of their topics.
 
         weights : P(z|d) of the documents on the map; their squares are the shares of the colors.
         """
         squares = np.asarray(weights, dtype=np.float64) ** 2
         return np.asarray(
-            squares @ rgb(palette)[list(self.colors)] / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
+            squares @ rgb(self.topic_colors(palette)) / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
         )
 
     @classmethod
-    def of(cls, levels: Sequence[MapLevel], counts: Any, places: Places | None = None) -> Self:
+    def of(
+        cls,
+        levels: Sequence[MapLevel],
+        counts: Any,
+        places: Places | None = None,
+        *,
+        gray: frozenset[int] = frozenset(),
+        unnamed: frozenset[int] = frozenset(),
+    ) -> Self:
         """Return the map of documents.
 
         levels : topics of the reading level and of the finer ones. counts : counts of the words. places : places of all
-        documents, if they are known.
+        documents, if they are known. gray, unnamed : topics of the reading level without a color, and without a name.
         """
         rows, n_documents = None, len(levels[0].weights)
         if n_documents > MAX_POINTS:
@@ -85,9 +101,9 @@ class DocumentMap:
                     float(scaled[topic, 1]), float(radii[topic]),
                 )
                 for topic in np.argsort(-shares.sum(axis=0), kind="stable").tolist()
-                if radii[topic] > 0
+                if radii[topic] > 0 and level.tops[topic] not in unnamed
             ]  # fmt: skip
-        return cls(places, names, colors, rows)
+        return cls(places, names, colors, rows, gray)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple, overload
 
@@ -281,6 +281,8 @@ class TopicTable(Sequence[Topic]):
         Remarks that are printed below the table.
     last : frozenset of int
         Topics that are printed after all other topics.
+    hidden : frozenset of int
+        Topics that are not printed.
     columns : tuple of str
         Names of the columns.
     """
@@ -290,6 +292,8 @@ class TopicTable(Sequence[Topic]):
     """Remarks that are printed below the table."""
     last: frozenset[int] = frozenset()
     """Topics that are printed after all other topics."""
+    hidden: frozenset[int] = frozenset()
+    """Topics that are not printed."""
 
     columns = Topic._fields
 
@@ -313,7 +317,7 @@ class TopicTable(Sequence[Topic]):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self.to_dict()[key]
-        return TopicTable(self.rows[key], self.notes, self.last) if isinstance(key, slice) else self.rows[key]
+        return replace(self, rows=self.rows[key]) if isinstance(key, slice) else self.rows[key]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns by name. The words of a topic are one string, separated by commas."""
@@ -357,7 +361,8 @@ class TopicTable(Sequence[Topic]):
         return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{notes}"
 
     def _by_weight(self) -> list[Topic]:
-        return sorted(self.rows, key=lambda row: (row.id in self.last, -row.weight))
+        printed = (row for row in self.rows if row.id not in self.hidden)
+        return sorted(printed, key=lambda row: (row.id in self.last, -row.weight))
 
 
 def words_of_model(

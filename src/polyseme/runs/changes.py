@@ -25,6 +25,7 @@ from polyseme.options import named
 from polyseme.progress import ProgressUpdate, Reporter, pluralize
 from polyseme.runs.corpus import take_counts
 from polyseme.runs.documents import STORE
+from polyseme.runs.edit_files import topics_digest
 from polyseme.runs.fit import fit_with_progress, write_levels
 from polyseme.runs.info import Duplicates, Edit, LevelInfo, Mark, RunInfo, Update
 from polyseme.runs.models import fits_shards
@@ -107,7 +108,7 @@ def update_run(
             entry = Update(timestamp(), tuple(reader.names), documents.n_added, refit)
             info = changed_info(run, shards, duplicates=duplicates, updates=(*run.info.updates, entry))
             if refit:
-                names = names_after_refit(info.topic_names, run.model, model)
+                names = names_after_refit(info.topic_names, info.hidden_topics, run.model, model)
                 info = replace(info, **names, **_new_levels(run, draft, shards))
             else:
                 _fold_in_levels(run, draft, shards)
@@ -241,17 +242,31 @@ class Edited(NamedTuple):
     """Whether Ctrl-C stopped the fit."""
 
 
-def edit_run(path: Path, edit: Edit, *, dry_run: bool = False, report: Reporter, caller: Run | None = None) -> Edited:
+def edit_run(
+    path: Path,
+    edit: Edit,
+    *,
+    made_for: str | None = None,
+    dry_run: bool = False,
+    report: Reporter,
+    caller: Run | None = None,
+) -> Edited:
     """Apply an edit to a run; the edited run replaces it. At a finer level topics can only be renamed.
 
-    With `dry_run` the edited run is in a temporary folder, without a page, and the run does not change.
+    made_for : digest of the topics that the edit was made for; None: those of the run. With `dry_run` the edited run is
+    in a temporary folder, without a page, and the run does not change.
     """
-    if not (edit.rename or edit.merge or edit.delete or edit.ban or edit.refit):
-        ways = ", ".join(named(name) for name in ("rename", "merge", "delete", "ban"))
+    if not (edit.rename or edit.merge or edit.delete or edit.hide or edit.ban or edit.refit):
+        ways = ", ".join(named(name) for name in ("rename", "merge", "delete", "hide", "ban"))
         raise InputError(f"Nothing to edit: use {ways} or {named('refit', True)}.")
     edit = replace(edit, when=timestamp())
     with preview_run(path, report) if dry_run else rewrite_run(path, report, caller=caller) as (run, draft):
         level = None if edit.level is None else run.level(edit.level)
+        if made_for not in (None, topics_digest((level or run.view).fitted.topic_word)):
+            raise InputError(
+                f"{named('file')}: the edits are for other topics, because the run has changed since the page was "
+                "written, or because the page is of another run: make them again in the page of this run."
+            )
         if level is not None and level.finer is not None:
             info, interrupted = _rename_finer(run, level.finer, draft, edit), False
         else:
@@ -297,6 +312,8 @@ def edit_changes(before: Run, after: Run) -> list[str]:
             changes.append(f"{shown(group)} gets the name {title}.")
     if edit.delete:
         changes.append(f"{shown(edit.delete)} {'is' if len(edit.delete) == 1 else 'are'} deleted.")
+    if edit.hide:
+        changes.append(f"{shown(edit.hide)} {'is' if len(edit.hide) == 1 else 'are'} hidden.")
     removed, hidden = (
         sorted(set(getattr(after.info, kind)) - set(getattr(before.info, kind)))
         for kind in ("banned_words", "hidden_words")
@@ -347,7 +364,7 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> tuple[RunInfo, bool]
         if refit:
             before = model
             model, interrupted = refolded(model, shards, refit=True, report=draft.report)
-            names = names | names_after_refit(names["topic_names"], before, model)
+            names = names | names_after_refit(names["topic_names"], names["hidden_topics"], before, model)
         draft.save_model(model)
         info = changed_info(run, shards, **names, **_new_levels(run, draft, shards))
     else:
@@ -370,7 +387,7 @@ def _kept_marks(run: Run, origin: list[list[int]]) -> dict[int, Mark]:
 
 def _rename_finer(run: Run, n_topics: int, draft: RunDraft, edit: Edit) -> RunInfo:
     """Return the facts about a run with new names for topics of a finer level."""
-    if edit.changes_model or edit.ban:
+    if edit.changes_model or edit.ban or edit.hide:
         raise InputError(
             f"{named('level')}: topics of a finer level can only be renamed; edit the topics of the reading level, and "
             "the finer levels are made again below them."
@@ -388,11 +405,14 @@ def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
     A phrase that is counted as one word is hidden with each of its words.
     """
     known, hidden = set(run.vocabulary), set(run.info.hidden_words)
-    for word in ban:
-        columns = [] if word in known else run.vectorizer.transform([word]).indices.tolist()
-        word = run.vocabulary[columns[0]] if len(columns) == 1 else word
-        phrases = {phrase for phrase in known if word.casefold() in phrase.split(PHRASE_SEPARATOR)}
-        hidden |= phrases if run.vectorizer.phrases and phrases else {word}
+    having: dict[str, set[str]] = {}
+    for phrase in known if run.vectorizer.phrases else ():
+        for part in phrase.split(PHRASE_SEPARATOR):
+            having.setdefault(part, set()).add(phrase)
+    for word, counts in zip(ban, sp.csr_array(run.vectorizer.transform(ban)) if ban else (), strict=True):
+        if word not in known and counts.nnz == 1:
+            word = run.vocabulary[counts.indices[0]]
+        hidden |= having.get(word.casefold(), {word})
     columns_of(sorted(hidden), run.vocabulary)  # raises for a word that the run does not have
     if hidden and not known - hidden - set(run.info.banned_words):
         raise InputError(f"{named('ban')} would hide all words of the run: ban fewer.")
@@ -400,12 +420,13 @@ def _hidden_words(run: Run, ban: Sequence[str]) -> list[str]:
 
 
 def _names_after(run: Run, edits: Edit, origin: list[list[int]], hidden: Sequence[str]) -> dict[str, Any]:
-    """Return the number and the names of the edited topics as fields of RunInfo."""
+    """Return the number, the names and the hidden ones of the edited topics as fields of RunInfo."""
     kept = [run.info.automatic_names[group[0]] if len(group) == 1 else "" for group in origin]
     return {
         "model": replace(run.info.model, n_topics=len(origin)),
         "topic_names": edits.names(origin, run.info.topic_names),
         "automatic_names": _names_without(run, kept, hidden),
+        "hidden_topics": edits.hidden(origin, run.info.hidden_topics),
     }
 
 
@@ -428,16 +449,17 @@ def _names_without(run: Run, names: Sequence[str], hidden: Sequence[str]) -> tup
     return tuple("" if count else name for name, count in zip(names, occurrences.tolist(), strict=True))
 
 
-def names_after_refit(names: Mapping[int, str], before: Any, after: Any) -> dict[str, Any]:
-    """Return the names of topics that were fitted again as fields of RunInfo.
+def names_after_refit(names: Mapping[int, str], hidden: Sequence[int], before: Any, after: Any) -> dict[str, Any]:
+    """Return the names of topics that were fitted again, and the hidden ones, as fields of RunInfo.
 
-    names : given names before the refit. A name moves to the topic with the most similar words, or is dropped if the
-    two topics overlap by less than MIN_OVERLAP.
+    names, hidden : given names and hidden topics before the refit. They move to the topics with the most similar words,
+    or are dropped if the two topics overlap by less than MIN_OVERLAP.
     """
     order, distance = align(before.fitted_.topic_word, after.fitted_.topic_word)
     from_model = {topic: name for topic, name in enumerate(after.own_topic_names) if name}
     kept = {int(order[topic]): name for topic, name in names.items() if distance[topic] <= 1 - MIN_OVERLAP}
-    return {"topic_names": {**kept, **from_model}, "automatic_names": ()}
+    moved = sorted(int(order[topic]) for topic in hidden if distance[topic] <= 1 - MIN_OVERLAP)
+    return {"topic_names": {**kept, **from_model}, "automatic_names": (), "hidden_topics": tuple(moved)}
 
 
 def _shards_without(run: Run, draft: RunDraft, columns: list[int]) -> DiskCorpus:

@@ -6,7 +6,7 @@ inverse. A field without a default is required, and a field that has its default
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -97,6 +97,8 @@ class Edit:
     """Groups of topics to merge into the one with the smallest number."""
     delete: tuple[int, ...] = ()
     """Topics to delete."""
+    hide: tuple[int, ...] = ()
+    """Topics to leave out of lists, maps and names; the model still contains them."""
     ban: tuple[str, ...] = ()
     """Words to hide and, with a refit, to remove."""
     refit: bool = False
@@ -117,17 +119,18 @@ class Edit:
         delete: Sequence[int] = (),
         ban: Sequence[str] = (),
         *,
+        hide: Sequence[int] = (),
         refit: bool = False,
         level: int | None = None,
     ) -> Edit:
         """Return an edit from the arguments of `Run.edit`."""
         groups = tuple(tuple(group) for group in merge)
-        return cls(dict(rename or {}), groups, tuple(delete), tuple(ban), refit, level)
+        return cls(dict(rename or {}), groups, tuple(delete), tuple(hide), tuple(ban), refit, level)
 
     def origin(self, n_topics: int) -> list[list[int]]:
         """Return the old topics that each new topic is made of. Raise InputError for topics that do not exist."""
         merged = [topic for group in self.merge for topic in set(group)]
-        for topic in [*self.rename, *merged, *self.delete]:
+        for topic in [*self.rename, *merged, *self.delete, *self.hide]:
             if not 0 <= topic < n_topics:
                 raise InputError(f"There is no topic {topic}: the run has topics 0 to {n_topics - 1}.")
         if any(len(set(group)) < 2 for group in self.merge):
@@ -137,6 +140,8 @@ class Edit:
             raise InputError(
                 f"Topic {repeated[0]} appears more than once in {named('merge')} and {named('delete')}: give it once."
             )
+        if both := {*self.hide} & {*self.delete}:
+            raise InputError(f"Topic {min(both)} appears in {named('hide')} and {named('delete')}: give it once.")
         groups = {min(group): sorted(set(group)) for group in self.merge}
         removed = {topic for group in groups.values() for topic in group[1:]} | set(self.delete)
         origin = [groups.get(topic, [topic]) for topic in range(n_topics) if topic not in removed]
@@ -151,6 +156,13 @@ class Edit:
         """
         named_topics = {topic: self._name(group, names) for topic, group in enumerate(origin)}
         return {topic: name for topic, name in named_topics.items() if name}
+
+    def hidden(self, origin: list[list[int]], before: Collection[int]) -> tuple[int, ...]:
+        """Return the new topics that are hidden: those made of a topic to hide, or only of topics hidden before."""
+        found = tuple(topic for topic, group in enumerate(origin) if {*group} & {*self.hide} or {*group} <= {*before})
+        if len(found) == len(origin):
+            raise InputError(f"{named('hide')} would leave no topic to show: hide fewer.")
+        return found
 
     def _name(self, group: list[int], names: Mapping[int, str]) -> str:
         """Return the name of a new topic that is made of the topics `group`; "" if it has no given name."""
@@ -260,6 +272,8 @@ class RunInfo:
     """Words that a refit after an edit has removed from the counts and the model."""
     hidden_words: tuple[str, ...] = ()
     """Words that an edit has hidden from all lists and names; the model still contains them."""
+    hidden_topics: tuple[int, ...] = ()
+    """Topics that an edit has hidden from lists, maps and names; the model still contains them."""
     edits: tuple[Edit, ...] = ()
     before: RunInfo | None = None
     """Facts about the run before the last edit, to undo it; None if there is nothing to undo."""
@@ -288,8 +302,8 @@ class RunInfo:
             above = n_topics
         if self.before is not None and (self.before.before or self.before.edits != self.edits[:-1] or not self.edits):
             raise ValueError("before must be the run before the last of its edits")
-        if max(self.junk or (), default=-1) >= self.model.n_topics:
-            raise ValueError("junk must be of topics that exist")
+        if max((*(self.junk or ()), *self.hidden_topics), default=-1) >= self.model.n_topics:
+            raise ValueError("junk and hidden_topics must be topics that exist")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from polyseme.errors import InputError
 from polyseme.kernels import Array
 from polyseme.layout.places import Places
 from polyseme.metrics.words import TopicTable
@@ -157,6 +158,11 @@ class Run:
     def junk(self) -> dict[int, Mark]:
         """Topics that do not describe a subject, such as mail headers and boilerplate, with the reason; listed last."""
         return self.view.junk
+
+    @property
+    def hidden_topics(self) -> frozenset[int]:
+        """Topics that an edit has hidden from lists, maps and names."""
+        return self.view.hidden_topics
 
     @property
     def levels(self) -> list[int]:
@@ -410,13 +416,15 @@ class Run:
         rename: Mapping[int, str] | None = None,
         merge: Sequence[Sequence[int]] = (),
         delete: Sequence[int] = (),
+        hide: Sequence[int] = (),
         ban: Sequence[str] = (),
         refit: bool = False,
         level: int | None = None,
+        file: str | PathLike[str] | None = None,
         dry_run: bool = False,
         verbose: int = 0,
     ) -> Run:
-        """Name, merge or delete topics, or hide words. `undo` restores the run.
+        """Name, merge, delete or hide topics, or hide words. `undo` restores the run.
 
         Topics are given by their numbers before the edit. Merging and deleting topics changes the numbers of later
         topics. Topics of a finer level can only be renamed. run.json lists all edits.
@@ -430,6 +438,8 @@ class Run:
             must name one of them, and the merged topic gets this name.
         delete : sequence of int, default=()
             Topics to delete.
+        hide : sequence of int, default=()
+            Topics to leave out of lists, maps, pictures, reports and the explorer page. The model keeps them.
         ban : sequence of str, default=()
             Words to hide in all lists of words and all names. They stay in the counts and in the model unless `refit`
             is set.
@@ -438,6 +448,8 @@ class Run:
             this edit or before. A name moves to the new topic with the most similar words.
         level : int or None, default=None
             Number of topics of the finer level whose topics are renamed. None: the reading level.
+        file : str, PathLike or None, default=None
+            File with edits that the explorer page has exported; `refit`, `dry_run` and `verbose` can be added to it.
         dry_run : bool, default=False
             Whether to leave the run as it is, and return the edited run in a temporary folder.
         verbose : int, default=0
@@ -449,9 +461,14 @@ class Run:
             The edited run, in the same folder. This object still describes the run before the edit.
         """
         from polyseme.runs.changes import edit_run
+        from polyseme.runs.edit_files import read_edits
 
-        edit = Edit.of(rename, merge, delete, ban, refit=refit, level=level)
-        return edit_run(self.path, edit, dry_run=dry_run, report=reporter(verbose), caller=self).run
+        edit, made_for = Edit.of(rename, merge, delete, ban, hide=hide, refit=refit, level=level), None
+        if file is not None:
+            if edit != Edit(refit=refit):
+                raise InputError("file= contains the edits: give no others, or make them in a second call.")
+            edit, made_for = read_edits(file, refit=refit)
+        return edit_run(self.path, edit, made_for=made_for, dry_run=dry_run, report=reporter(verbose), caller=self).run
 
     def undo(self, *, verbose: int = 0) -> Run:
         """Restore the run as it was before the last edit, or before the last call of `name_topics`.

@@ -167,6 +167,14 @@ class TopicView:
         return (self.store.info.junk or {}) if self.finer is None else {}
 
     @property
+    def hidden_topics(self) -> frozenset[int]:
+        """Topics that an edit has hidden from lists, maps and names; at a finer level, the topics below them."""
+        if self.parents is None:
+            return frozenset(self.store.info.hidden_topics)
+        above = self.level(self.parents.level).hidden_topics
+        return frozenset(topic for topic, parent in enumerate(self.parents.topics.tolist()) if parent in above)
+
+    @property
     def hidden_columns(self) -> list[int]:
         """Columns of the words that an edit has hidden or removed; a prior gives removed words a probability."""
         hidden = {*self.store.info.hidden_words, *self.store.info.banned_words}
@@ -185,8 +193,12 @@ class TopicView:
         """Return a table of the topics: id, name, weight, fit and words."""
         words = self.topic_words(n_words)
         rows = zip(self.topic_titles, self.fitted.topic_weights.tolist(), self.typical.fit.tolist(), words, strict=True)
-        notes = junk_notes(self.junk)
-        return TopicTable(tuple(Topic(k, *row) for k, row in enumerate(rows)), tuple(notes), frozenset(self.junk))
+        hidden = self.hidden_topics
+        notes = junk_notes({topic: mark for topic, mark in self.junk.items() if topic not in hidden})
+        if hidden:
+            notes.append(f"Hidden topics: {', '.join(map(str, sorted(hidden)))}.")
+        table = tuple(Topic(k, *row) for k, row in enumerate(rows))
+        return TopicTable(table, tuple(notes), frozenset(self.junk), hidden)
 
     def naming_prompt(self, n_words: int = 10, n_documents: int = 3) -> str:
         """Return a prompt that asks a language model for names of the topics."""
@@ -269,14 +281,14 @@ class TopicView:
     @cached_property
     def document_map(self) -> DocumentMap:
         """The map of the documents, with the names of the topics of this level and of the finer ones."""
-        n_topics = self.fitted.n_topics
+        n_topics, hidden = self.fitted.n_topics, self.hidden_topics
         levels, tops = [MapLevel(self.doc_topic, self.topic_titles, range(n_topics))], np.arange(n_topics)
         for finer in self.levels[self.levels.index(n_topics) + 1 :]:
             level = self.level(finer)
             assert level.parents is not None
             tops = tops[level.parents.topics]
             levels.append(MapLevel(level.doc_topic, level.topic_titles, tops.tolist()))
-        return DocumentMap.of(levels, self.corpus.counts, self.places)
+        return DocumentMap.of(levels, self.corpus.counts, self.places, gray=hidden | {*self.junk}, unnamed=hidden)
 
     def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
         """Return the topic weights of new documents."""

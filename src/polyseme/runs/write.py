@@ -512,9 +512,13 @@ def escape_formula(cell: str) -> str:
 
 
 def topics_in_order(view: TopicView) -> list[int]:
-    """Return the topics by decreasing weight, junk topics last; at a finer level, in the order of their parents."""
-    weights = view.fitted.topic_weights
-    order = sorted((int(topic) for topic in largest(weights, len(weights))), key=lambda topic: topic in view.junk)
+    """Return the topics by decreasing weight, junk topics last; at a finer level, in the order of their parents.
+
+    Hidden topics are left out.
+    """
+    weights, hidden = view.fitted.topic_weights, view.hidden_topics
+    listed = (int(topic) for topic in largest(weights, len(weights)) if int(topic) not in hidden)
+    order = sorted(listed, key=lambda topic: topic in view.junk)
     if view.parents is None:
         return order
     above = topics_in_order(view.level(view.parents.level))

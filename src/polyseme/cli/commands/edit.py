@@ -1,4 +1,4 @@
-"""``polyseme edit``: names, merges and deletes topics of a run, and hides words."""
+"""``polyseme edit``: names, merges, deletes and hides topics of a run, and hides words."""
 
 from __future__ import annotations
 
@@ -27,21 +27,24 @@ def edit(
     names: str | None,
     merge: list[str] | None,
     delete: list[int] | None,
+    hide: list[int] | None,
     ban: list[str] | None,
     refit: bool,
+    file: str | None,
     dry_run: bool,
     undo: bool,
     namer: str | None,
     level: int | None,
     quiet: bool,
 ) -> None:
-    """Name, merge or delete topics of a run, or hide words.
+    """Name, merge, delete or hide topics of a run, or hide words.
 
-    --rename, --merge, --delete and --ban can be repeated. Topics are given by their numbers before the edit; merging
-    and deleting topics changes the numbers of later topics. Banned words stay in the model unless --refit fits it again
-    without them. With --level, --rename and --names name topics of a finer level. The edited run replaces the run;
-    run.json lists all edits. --undo restores the run before the last edit, until the next update. --dry-run makes the
-    edit in a temporary folder, which takes as long, and prints what it changes.
+    --rename, --merge, --delete, --hide and --ban can be repeated. Topics are given by their numbers before the edit;
+    merging and deleting topics changes the numbers of later topics. Banned words stay in the model unless --refit fits
+    it again without them. With --level, --rename and --names name topics of a finer level. --from applies the edits
+    that the explorer page exports. The edited run replaces the run; run.json lists all edits. --undo restores the run
+    before the last edit, until the next update. --dry-run makes the edit in a temporary folder, which takes as long,
+    and prints what it changes.
 
     Examples:
 
@@ -55,15 +58,19 @@ def edit(
 
       polyseme edit letters-run --namer gpt-4o-mini
 
+      polyseme edit letters-run --from edits.json
+
       polyseme edit letters-run --undo
     """
     from polyseme.runs import open_run
     from polyseme.runs.changes import edit_changes, edit_run, undo_run
+    from polyseme.runs.edit_files import read_edits
     from polyseme.runs.info import Edit
     from polyseme.runs.language_model import language_model_namer
 
     report, screen = screen_reporter(quiet=quiet), Console()
-    changes = rename or names or merge or delete or ban or refit or dry_run
+    edits = rename or names or merge or delete or hide or ban
+    changes = edits or refit or file or dry_run
     if undo:
         if changes or namer is not None:
             raise InputError("--undo restores the run before the last edit: give it without other changes.")
@@ -86,15 +93,21 @@ def edit(
         [_parse_topics(text) for text in merge or ()],
         delete or (),
         [word for text in ban or () for word in text.replace(",", " ").split()],
+        hide=hide or (),
         refit=refit,
         level=level,
     )
-    done = edit_run(Path(run), edit, dry_run=dry_run, report=report)
+    made_for = None
+    if file is not None:
+        if edits or level is not None:
+            raise InputError("--from FILE contains the edits: give no others, or make them in a second command.")
+        edit, made_for = read_edits(file, refit=refit)
+    done = edit_run(Path(run), edit, made_for=made_for, dry_run=dry_run, report=report)
     if dry_run:
         for change in edit_changes(open_run(run), done.run):
             screen.print(change, soft_wrap=True)
     if not quiet:
-        print_topics(topic_rows(done.run.level(level or done.run.levels[0])), screen, Path(run))
+        print_topics(topic_rows(done.run.level(edit.level or done.run.levels[0])), screen, Path(run))
     if dry_run:
         screen.print(f"{run} has not changed: leave --dry-run out to make the edit.", soft_wrap=True)
     exit_if_interrupted(done.interrupted)
