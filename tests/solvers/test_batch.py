@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import oracles
+from polyseme import PLSA
 from polyseme.solvers import SCD
+from polyseme.solvers.base import seeds
 from polyseme.solvers.batch import Problem, fit_batch
-from solver_problems import FILLED, START, X, fit, make_corpus, mean_log_likelihood
+from solver_problems import FILLED, START, X, make_corpus, mean_log_likelihood
 
 K = len(START[1])
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -71,12 +73,20 @@ def test_the_likelihood_never_falls(dtype):
     assert ends[0].log_likelihood == pytest.approx(mean_log_likelihood(X, *start), abs=1e-5)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_fit_is_that_of_the_solver(weighted):
-    weights = np.random.default_rng(2).uniform(0.5, 2, len(X)) if weighted else None
-    (end,) = fitted([Problem(K, START, weights)], max_iter=2000, tol=1e-12)
-    alone = fit(SCD(), X, START, max_iter=2000, weights=weights).run.report.log_likelihood
-    assert end.log_likelihood == pytest.approx(alone, abs=1e-7)
+@DTYPES
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("weighting", ["equal", "positive", "with zeros"])
+def test_a_fit_has_the_bits_of_the_solver(weighting, dtype):
+    weights = np.random.default_rng(2).uniform(0.5, 2, len(X)) if weighting != "equal" else None
+    if weighting == "with zeros":
+        weights[::3] = 0
+    (seed,) = seeds(0, 1)
+    for start, init in ((START, START), (seed, "random")):
+        (end,) = fitted([Problem(K, start, weights)], dtype=dtype, tol=1e-4)
+        alone = PLSA(K, solver="scd", init=init, random_state=0, tol=0, max_iter=end.n_iter, dtype=dtype, n_jobs=2)
+        alone.fit(X, sample_weight=weights)
+        np.testing.assert_array_equal(end.topic_word, alone.components_)
+        assert end.log_likelihood == alone.history_["log_likelihood"][-1]
 
 
 def test_a_document_that_is_drawn_twice_counts_twice():

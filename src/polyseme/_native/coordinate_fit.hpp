@@ -22,6 +22,7 @@ struct FitState {
     double size;            // of the next extrapolation
     double plain;           // 1: the next iteration is not extrapolated
     double exhausted;       // 1: a plain iteration gained nothing
+    double gap;             // bound on the gain from the point that the last iteration started from, per token
     double before[kRecent]; // log-likelihood before each of the last iterations, the oldest first; NaN: not yet known
 
     // Gain of the last iterations, an estimate of what is still to be gained.
@@ -45,16 +46,23 @@ struct FitCounts {
     const double* weights;             // of the documents
 };
 
+// The factors of a fit, updated in place: docs (documents x width) and words (words x width).
+template <class T>
+struct FitFactors {
+    T *docs, *words;
+    T* extrapolated;           // words from which the next iteration starts
+    T *new_docs, *new_words;   // memory for an iteration
+};
+
 template <class Index, class T>
 class CoordinateFit {
   public:
-    // docs (documents x width), words and extrapolated (words x width) are the point, updated in place.
-    CoordinateFit(const FitCounts<Index, T>& counts, const FitSettings& settings, T* docs, T* words, T* extrapolated,
+    CoordinateFit(const FitCounts<Index, T>& counts, const FitSettings& settings, const FitFactors<T>& factors,
                   int width, FitState& state, int n_threads, Isa isa)
-        : counts_(counts), settings_(settings), docs_(docs), words_(words), extrapolated_(extrapolated), width_(width),
+        : counts_(counts), settings_(settings), docs_(factors.docs), words_(factors.words),
+          extrapolated_(factors.extrapolated), new_docs_(factors.new_docs), new_words_(factors.new_words), width_(width),
           state_(state), n_threads_(n_threads), isa_(isa), n_docs_(counts.by_doc.rows), n_words_(counts.by_word.rows),
-          new_docs_(as_size(n_docs_ * width)), new_words_(as_size(n_words_ * width)), ones_(as_size(n_words_), 1.0),
-          gains_(as_size(std::max(n_docs_, n_words_))), logs_(gains_.size()), mass_(as_size(width)),
+          ones_(as_size(n_words_), 1.0), gains_(as_size(std::max(n_docs_, n_words_))), logs_(gains_.size()), mass_(as_size(width)),
           sums_(as_size(width)), scales_(as_size(width)) {
         for (int64_t d = 0; d < n_docs_; ++d) tokens_ += counts.weights[d] * counts.totals[d];
     }
@@ -75,7 +83,7 @@ class CoordinateFit {
         state_.before[kRecent - 1] = state_.log_likelihood;
         update_docs();
         update_words();
-        const double value = log_likelihood(new_docs_.data(), n_words_);
+        const double value = log_likelihood(new_docs_, n_words_);
         if (value > state_.log_likelihood) {
             accept();
             if (state_.plain == 0) state_.size = std::min(state_.size * growth, 1.0);
@@ -116,17 +124,21 @@ class CoordinateFit {
 
     void update_docs() {
         const int64_t numbers = n_docs_ * width_;
-        std::copy(docs_, docs_ + numbers, new_docs_.begin());
+        std::copy(docs_, docs_ + numbers, new_docs_);
         sum_columns(ones_.data(), extrapolated_, n_words_, mass_.data());
-        update(counts_.by_doc, extrapolated_, mass_.data(), new_docs_.data());
-        if (state_.plain == 0) extrapolate_from(docs_, n_docs_, new_docs_.data(), new_docs_.data());
+        update(counts_.by_doc, extrapolated_, mass_.data(), new_docs_);
+        gap_ = 0;
+        for (int64_t d = 0; d < n_docs_; ++d) gap_ += counts_.weights[d] * gains_[as_size(d)];
+        if (state_.plain == 0) extrapolate_from(docs_, n_docs_, new_docs_, new_docs_);
     }
 
     void update_words() {
-        std::copy(extrapolated_, extrapolated_ + n_words_ * width_, new_words_.begin());
-        sum_columns(counts_.weights, new_docs_.data(), n_docs_, mass_.data());
-        update(counts_.by_word, new_docs_.data(), mass_.data(), new_words_.data());
-        sum_columns(ones_.data(), new_words_.data(), n_words_, sums_.data());
+        std::copy(extrapolated_, extrapolated_ + n_words_ * width_, new_words_);
+        sum_columns(counts_.weights, new_docs_, n_docs_, mass_.data());
+        update(counts_.by_word, new_docs_, mass_.data(), new_words_);
+        for (int64_t w = 0; w < n_words_; ++w) gap_ += gains_[as_size(w)];
+        state_.gap = std::max(gap_, 0.0) / tokens_;
+        sum_columns(ones_.data(), new_words_, n_words_, sums_.data());
     }
 
     // Mean of log P(w|d) = log p - log s_d, from sums of x log p of `parts` rows of either side, in logs_, and the sums of
@@ -164,12 +176,12 @@ class CoordinateFit {
         set_scales();
         const int words_threads = threads(n_words_ * width_, 2);
         if (state_.plain == 0)
-            extrapolate_from(words_, n_words_, new_words_.data(), extrapolated_);
+            extrapolate_from(words_, n_words_, new_words_, extrapolated_);
         else
-            std::copy(new_words_.begin(), new_words_.end(), extrapolated_);
+            std::copy(new_words_, new_words_ + n_words_ * width_, extrapolated_);
         rescale_columns<T>(extrapolated_, scales_.data(), true, n_words_, width_, extrapolated_, words_threads);
-        rescale_columns<T>(new_words_.data(), scales_.data(), true, n_words_, width_, words_, words_threads);
-        rescale_columns<T>(new_docs_.data(), scales_.data(), false, n_docs_, width_, docs_,
+        rescale_columns<T>(new_words_, scales_.data(), true, n_words_, width_, words_, words_threads);
+        rescale_columns<T>(new_docs_, scales_.data(), false, n_docs_, width_, docs_,
                            threads(n_docs_ * width_, 2));
     }
 
@@ -196,16 +208,15 @@ class CoordinateFit {
 
     FitCounts<Index, T> counts_;
     FitSettings settings_;
-    T *docs_, *words_, *extrapolated_;
+    T *docs_, *words_, *extrapolated_, *new_docs_, *new_words_;
     int width_;
     FitState& state_;
     int n_threads_;
     Isa isa_;
     int64_t n_docs_, n_words_;
-    std::vector<T> new_docs_, new_words_;
     std::vector<double> ones_, gains_, logs_, mass_, sums_;
     std::vector<T> scales_;
-    double tokens_ = 0;
+    double tokens_ = 0, gap_ = 0;
 };
 
 }  // namespace polyseme

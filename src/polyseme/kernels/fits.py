@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from polyseme import _kernels
 from polyseme.kernels.counts import PASS_TOLERANCE, SparseCounts, check_operands
-from polyseme.kernels.factors import Array, Floats, aligned_copy
+from polyseme.kernels.factors import Array, Floats, aligned_copy, aligned_empty
 
 _RECENT = 10
 """Iterations whose gain estimates what is still to be gained (kRecent)."""
@@ -29,42 +29,46 @@ class FitCounts:
     """Weights of the documents; None if all are one."""
 
 
-@dataclass
 class CoordinateFit:
-    """A fit by coordinate ascent: unnormalized factors docs (documents x width) and words (words x width)."""
+    """A fit by coordinate ascent, whose factors are updated in place.
 
-    docs: Array
-    words: Array
-    extrapolated: Array
-    """Words from which the next iteration starts."""
-    numbers: Floats = field(
-        default_factory=lambda: np.array([np.nan, _FIRST_SIZE, 1, 0, *[np.nan] * _RECENT], dtype=np.float64)
-    )
-    """Log-likelihood per token (NaN before the first iteration), size of the next extrapolation, whether the next
-    iteration is plain, whether a plain one gained nothing, and the log-likelihood before each of the last iterations.
+    docs, words : unnormalized factors (documents x width and words x width), which are copied.
     """
 
-    @classmethod
-    def begun(cls, docs: Array, words: Array) -> CoordinateFit:
-        """Return a fit that starts from these factors, of which it makes copies."""
-        return cls(aligned_copy(docs), aligned_copy(words), aligned_copy(words))
+    def __init__(self, docs: Array, words: Array) -> None:
+        self.docs, self.words = aligned_copy(docs), aligned_copy(words)
+        self.extrapolated = aligned_copy(words)
+        """Words from which the next iteration starts."""
+        self.numbers = np.array([np.nan, _FIRST_SIZE, 1, 0, np.inf, *[np.nan] * _RECENT])
+        """Log-likelihood per token (NaN until `run` is called), size of the next extrapolation, whether the next
+        iteration is plain, whether a plain one gained nothing, the gap, and the log-likelihood before each of the last
+        ten iterations."""
+        self._new_docs, self._new_words = aligned_empty(docs.shape, docs.dtype), aligned_empty(words.shape, docs.dtype)
 
     @property
     def log_likelihood(self) -> float:
+        """Return the mean log P(w|d) of a token."""
         return float(self.numbers[0])
 
     @property
     def exhausted(self) -> bool:
+        """Return whether rounding hides further gains."""
         return bool(self.numbers[3])
+
+    @property
+    def gap(self) -> float:
+        """Return a bound on the gain from the point that the last iteration started from, per token."""
+        return float(self.numbers[4])
 
     @property
     def remaining(self) -> float:
         """Return the gain of the last ten iterations, an estimate of what is still to be gained."""
-        return float(self.numbers[0] - self.numbers[4]) if not np.isnan(self.numbers[4]) else np.inf
+        before = self.numbers[5]
+        return np.inf if np.isnan(before) else float(self.numbers[0] - before)
 
     def run(
-        self, counts: FitCounts, n_topics: int, *, passes: int, extrapolate: bool, max_iter: int, tol: float,
-        n_threads: int, stop: npt.NDArray[np.uint8],
+        self, counts: FitCounts, n_topics: int, *, passes: int, extrapolate: bool, max_iter: int, tol: float = -np.inf,
+        n_threads: int = 1, stop: npt.NDArray[np.uint8] | None = None,
     ) -> int:  # fmt: skip
         """Run iterations until `remaining` is at most `tol`, and return their number.
 
@@ -76,8 +80,8 @@ class CoordinateFit:
         weights = np.ones(by_doc.n_docs) if counts.weights is None else counts.weights
         done: int = _kernels.coordinate_fit(
             by_doc.indptr, by_doc.indices, by_doc.values, by_word.indptr, by_word.indices, by_word.values,
-            counts.totals, weights, self.docs, self.words, self.extrapolated, self.numbers, topics=n_topics,
-            passes=passes, extrapolate=extrapolate, enough=PASS_TOLERANCE, max_iter=max_iter, tol=tol, stop=stop,
-            n_threads=n_threads,
+            counts.totals, weights, self.docs, self.words, self.extrapolated, self._new_docs, self._new_words,
+            self.numbers, topics=n_topics, passes=passes, extrapolate=extrapolate, enough=PASS_TOLERANCE,
+            max_iter=max_iter, tol=tol, stop=np.zeros(1, np.uint8) if stop is None else stop, n_threads=n_threads,
         )  # fmt: skip
         return done

@@ -1,8 +1,9 @@
 """Many fits of the same counts by coordinate ascent: starts, resampled documents, numbers of topics.
 
 Each fit runs in compiled code without Python between its iterations, and threads take one problem after the other, so
-many small fits use all cores. The counts and their transpose are shared. A fit takes the steps of `SCD`, and its bits
-depend neither on the other problems nor on the number of threads.
+many small fits use all cores. The counts and their transpose are shared. After the same number of iterations, a fit has
+the bits of a fit by `SCD` of its documents from the same start, whatever the other problems and the number of threads
+are.
 """
 
 from __future__ import annotations
@@ -168,12 +169,11 @@ def _fit(
 ) -> BatchFit:
     K = problem.n_topics
     theta, phi = _start(corpus, Model(K), problem.start)
-    fit = CoordinateFit.begun(*from_plsa(corpus, theta, phi))
+    fit = CoordinateFit(*from_plsa(corpus, theta, phi))
     counts = FitCounts(corpus.by_doc, corpus.by_word, corpus.totals, corpus.weights)
     n_iter = fit.run(
-        counts, K, passes=settings.passes, extrapolate=settings.extrapolate, max_iter=max_iter, tol=tol, n_threads=1,
-        stop=stop,
-    )  # fmt: skip
+        counts, K, passes=settings.passes, extrapolate=settings.extrapolate, max_iter=max_iter, tol=tol, stop=stop
+    )
     end = Unnormalized(fit.docs, fit.words)
     doc_topic = end.theta[:, :K]
     if corpus.kept is not None:

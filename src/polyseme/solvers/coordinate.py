@@ -27,6 +27,8 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import (
     Array,
+    CoordinateFit,
+    FitCounts,
     Floats,
     Want,
     inner,
@@ -36,7 +38,6 @@ from polyseme.kernels import (
     times_ratio,
     weighted_sum,
 )
-from polyseme.solvers.ascent import Momentum
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, end_of_preliminary_fit
 from polyseme.solvers.initialize import named_start
 
@@ -159,14 +160,6 @@ def fitted_factors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator
     return end.theta, end.phi
 
 
-class _Trial(NamedTuple):
-    """Result of both half-steps."""
-
-    point: Unnormalized
-    log_likelihood: float
-    gain: float
-
-
 class SCDRun(SolverRun):
     """A fit by coordinate ascent."""
 
@@ -174,71 +167,74 @@ class SCDRun(SolverRun):
 
     def __init__(self, settings: SCD, problem: FitProblem, start: Unnormalized) -> None:
         self.model, self._corpus = problem
-        self._passes, self._multiplicative = settings.passes, settings.multiplicative_steps
-        self._good = self._extrapolated = start
-        self._momentum = Momentum(settings.extrapolate, keep=0.01, n_threads=self._corpus.n_threads)
+        self._settings, self._multiplicative = settings, settings.multiplicative_steps
+        corpus = self._corpus
+        self._counts = FitCounts(corpus.by_doc, corpus.by_word, corpus.totals, corpus.weights)
         self._least_gain, self._waited = float("inf"), 0
-        logs = self._corpus.sums(*self._good, Want.LOGS).logs
-        value = log_likelihood(self._corpus, self._corpus.total_log(logs), self._good)
-        self.report = Report(value, value, float("inf"))
+        self._begin(start, float("inf"))
 
     @property
     def theta(self) -> Array:
-        return self._good.theta
+        return self._point.theta
 
     @property
     def phi(self) -> Array:
-        return self._good.phi
+        return self._point.phi
 
     def advance(self) -> None:
         if self._multiplicative > 0:
             self._multiply()
             return
-        point, value, gain = self._try()
-        if value > self.report.log_likelihood:
-            self._accept(point)
-            del point  # as large as the factors
-            self._momentum.succeeded()
-            self.report = Report(value, value, self._residual(gain))
-        elif self._momentum.plain:  # only rounding can make a plain step decrease the likelihood
+        value = self.report.log_likelihood
+        self._iterate(1)
+        if self._fit.exhausted:
             self.exhausted = True
             self.report = self.report._replace(residual=self._gain())
-        else:  # from a point with s_d = n_d a plain step increases the likelihood
-            self._good = self._extrapolated = from_plsa(self._corpus, self.theta, self.phi)
-            self._momentum.failed()
+        elif self._fit.log_likelihood > value:
+            value = self._fit.log_likelihood
+            self.report = Report(value, value, self._residual(self._fit.gap))
 
     def snapshot(self) -> Snapshot:
-        numbers = {
-            **self._momentum.numbers,
-            **self.report._asdict(),
-            "least_gain": self._least_gain,
-            "waited": float(self._waited),
-            "multiplicative": float(self._multiplicative),
-            "exhausted": float(self.exhausted),
-        }
-        points = {"good": self._good, "extrapolated": self._extrapolated}
-        docs, words = ({name: point[side] for name, point in points.items()} for side in (0, 1))
-        return Snapshot(docs, words, numbers)
+        fit, numbers = self._fit, self.report._asdict()
+        numbers |= {"least_gain": self._least_gain, "waited": float(self._waited)}
+        numbers |= {"multiplicative": float(self._multiplicative)}
+        numbers |= {f"state{i}": number for i, number in enumerate(fit.numbers.tolist())}
+        return Snapshot({"docs": fit.docs}, {"words": fit.words, "extrapolated": fit.extrapolated}, numbers)
 
     @classmethod
     def resumed(cls, settings: SCD, problem: FitProblem, state: Snapshot) -> SCDRun:
         """Return the run that made a snapshot."""
         form = (problem.corpus.n_words, padded_width(problem.model.n_topics)), problem.corpus.dtype
-        good, extrapolated = (
-            Unnormalized(state.docs[name], state.array(name, *form)) for name in ("good", "extrapolated")
-        )
-        run = cls(settings, problem, good)
-        run._extrapolated = extrapolated
-        run._momentum.restore(state.numbers)
+        run = cls(settings, problem, Unnormalized(state.docs["docs"], state.array("words", *form)))
+        run._fit.extrapolated[:] = state.array("extrapolated", *form)
+        run._fit.numbers[:] = [state.numbers[f"state{i}"] for i in range(run._fit.numbers.size)]
         run._least_gain, run._waited = state.numbers["least_gain"], int(state.numbers["waited"])
         run._multiplicative = int(state.numbers["multiplicative"])
-        run.exhausted = bool(state.numbers["exhausted"])
+        run.exhausted = run._fit.exhausted
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
 
+    @property
+    def _point(self) -> Unnormalized:
+        return Unnormalized(self._fit.docs, self._fit.words)
+
+    def _begin(self, start: Unnormalized, residual: float) -> None:
+        """Begin coordinate ascent at a point."""
+        self._fit = CoordinateFit(*start)
+        self._iterate(0)
+        value = self._fit.log_likelihood
+        self.report = Report(value, value, residual)
+
+    def _iterate(self, max_iter: int) -> None:
+        settings = self._settings
+        self._fit.run(
+            self._counts, self.model.n_topics, passes=settings.passes, extrapolate=settings.extrapolate,
+            max_iter=max_iter, n_threads=self._corpus.n_threads,
+        )  # fmt: skip
+
     def _multiply(self) -> None:
         """Run an iteration of multiplicative updates, which never decreases the likelihood."""
-        corpus, (docs, words) = self._corpus, self._good
+        corpus, (docs, words) = self._corpus, self._point
         row_sums, u = corpus.sums(docs, words, Want.ROWS).row_sums, column_sums(words)
         gain = corpus.total_log(duality_gap(row_sums, u, docs, corpus.totals))
         docs = times_ratio(docs, row_sums, np.broadcast_to(u, docs.shape), False, n_threads=corpus.n_threads)
@@ -247,11 +243,9 @@ class SCDRun(SolverRun):
         gain += float(duality_gap(word_sums, mass, words, corpus.word_totals).sum())
         words = times_ratio(words, word_sums, np.broadcast_to(mass, words.shape), False, n_threads=corpus.n_threads)
         point = Unnormalized(docs, words)
-        point = from_plsa(corpus, point.theta, point.phi)  # s_d = n_d, as coordinate ascent needs it at its start
-        value = log_likelihood(corpus, corpus.total_log(corpus.sums(*point, Want.LOGS).logs), point)
-        self._good = self._extrapolated = point
         self._multiplicative -= 1
-        self.report = Report(value, value, max(gain, 0.0) / corpus.tokens)
+        # s_d = n_d, as coordinate ascent needs it at its start
+        self._begin(from_plsa(corpus, point.theta, point.phi), max(gain, 0.0) / corpus.tokens)
 
     def _residual(self, gain: float) -> float:
         """Return the possible gain at the extrapolated point, or from time to time at the reported point.
@@ -265,24 +259,6 @@ class SCDRun(SolverRun):
         self._waited = 0
         return self._gain()
 
-    def _accept(self, point: Unnormalized) -> None:
-        """Set the current point, scaled so that the words of each topic sum to one.
-
-        Without the scaling, a shift of scale between the factors, which changes nothing, would be extrapolated.
-        """
-        extrapolated_words, n_threads = (
-            self._momentum.extrapolate(point.words, self._good.words),
-            self._corpus.n_threads,
-        )
-        sums = column_sums(point.words, n_threads=n_threads)
-        scale = np.where(sums > 0, sums, 1)
-        docs = rescaled_columns(point.docs, scale, n_threads=n_threads)
-        words, extrapolated_words = (
-            rescaled_columns(factor, scale, divide=True, n_threads=n_threads)
-            for factor in (point.words, extrapolated_words)
-        )
-        self._good, self._extrapolated = Unnormalized(docs, words), Unnormalized(docs, extrapolated_words)
-
     def _gain(self) -> float:
         """Return the duality gaps of both factors at the current point with s_d = n_d, per token."""
         corpus = self._corpus
@@ -292,22 +268,6 @@ class SCDRun(SolverRun):
         mass = column_sums(point.docs, corpus.weights)
         words = duality_gap(word_sums, mass, point.words, corpus.word_totals)
         return max(corpus.total_log(docs) + float(words.sum()), 0.0) / corpus.tokens
-
-    def _try(self) -> _Trial:
-        """Run both half-steps from the extrapolated point. The gain is the sum of their duality gaps."""
-        corpus, K = self._corpus, self.model.n_topics
-        docs, u = self._extrapolated.docs.copy(), column_sums(self._extrapolated.words)[:K]
-        doc_gains, _ = corpus.by_doc.improve_rows(
-            docs, self._extrapolated.words, u, passes=self._passes, n_threads=corpus.n_threads
-        )
-        docs = self._momentum.extrapolate(docs, self._good.docs)
-        words = self._extrapolated.words.copy()
-        word_gains, logs = corpus.by_word.improve_rows(
-            words, docs, column_sums(docs, corpus.weights)[:K], passes=self._passes, n_threads=corpus.n_threads
-        )
-        point = Unnormalized(docs, words)
-        gain = (corpus.total_log(doc_gains) + float(word_gains.sum())) / corpus.tokens
-        return _Trial(point, log_likelihood(corpus, float(np.sum(logs)), point), max(gain, 0.0))
 
 
 def _filled_scales(corpus: MemoryCorpus, point: Unnormalized) -> Floats:
