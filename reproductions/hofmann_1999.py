@@ -28,7 +28,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from polyseme.io.files import write_atomically
 from polyseme.retrieval import SearchIndex, evaluate_search
 from polyseme.retrieval.evaluation import NINE_POINTS, interpolated_precision, whole_ranking
-from polyseme.retrieval.scores import SIZES
+from polyseme.retrieval.spaces import SIZES
 from support import DATA, Finding, conclude, make_parser, parse_options, table, write_section
 
 DIMENSIONS = range(32, 513, 8)

@@ -12,7 +12,7 @@ from polyseme import InputError, Run, options
 from polyseme.cli.app import app
 from polyseme.options import EDITING, FIT, OPTIONS, READING, SAMPLING, SEARCHING, SEED, named, naming_flags
 from polyseme.text import read
-from polyseme.text.readers.reader import open_source
+from polyseme.text.readers.sources import open_source
 
 SOURCES = Path(options.__file__).parent
 

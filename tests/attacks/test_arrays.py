@@ -13,7 +13,7 @@ from cli_runner import run, write_folder
 from polyseme import LDA, LSA, NMF, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, TensorPLSA, _kernels
 from polyseme.core.dirichlet import improve_documents
 from polyseme.core.shard import sparse_counts
-from polyseme.data.disk import MANIFEST
+from polyseme.data.shard_files import MANIFEST
 from polyseme.errors import ShardError
 from polyseme.estimators.lsa import angles
 from polyseme.kernels import SparseCounts, find_counts_error, padded

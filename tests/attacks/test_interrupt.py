@@ -15,8 +15,9 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import PLSA
-from polyseme.data import disk
-from polyseme.data.disk import FIT_FOLDER, Generation, remove_unused
+from polyseme.data import rows
+from polyseme.data.disk import FIT_FOLDER
+from polyseme.data.rows import Generation, remove_unused
 from polyseme.datasets import sample_corpus
 from polyseme.scale import write_shards
 from polyseme.solvers import Checkpoint, checkpoints
@@ -55,7 +56,7 @@ def test_an_interrupt_during_a_removal_ends_the_fit(shards, monkeypatch, solver,
                 signal.raise_signal(signal.SIGINT)
         rmtree(path, *arguments, **options)
 
-    monkeypatch.setattr(disk.shutil, "rmtree", interrupted_removal)
+    monkeypatch.setattr(rows.shutil, "rmtree", interrupted_removal)
     callback = lambda entry: iterations.append(entry["iteration"])  # noqa: E731
     model = PLSA(4, solver=solver, random_state=0, tol=0, max_iter=60, callback=callback)
     with pytest.raises(KeyboardInterrupt):
@@ -125,7 +126,7 @@ def test_an_interrupted_fit_in_the_default_place_keeps_its_state(shards, monkeyp
 CHILD = """
 import sys
 from pathlib import Path
-from polyseme.data.disk import Generation
+from polyseme.data.rows import Generation
 for name in ("gone", "kept", "unkept"):
     (Path(sys.argv[1]) / name).mkdir()
 gone = Generation(Path(sys.argv[1]) / "gone")

@@ -12,7 +12,8 @@ import pytest
 
 from cli_runner import run, write_texts
 from polyseme.data import shard_writer as writing
-from polyseme.data.disk import LocalShards, read_manifest
+from polyseme.data.disk import LocalShards
+from polyseme.data.shard_files import read_manifest
 from polyseme.runs import open_run
 from polyseme.runs.store import SHARDS_FOLDER, atomic_folder, work_folder
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files

@@ -26,7 +26,8 @@ from polyseme import (
 )
 from polyseme.core.shard import FAN_IN, ReductionTree
 from polyseme.data.corpus import MemoryCorpus, as_counts
-from polyseme.data.disk import FIT_FOLDER, LocalShards, read_manifest
+from polyseme.data.disk import FIT_FOLDER, LocalShards
+from polyseme.data.shard_files import read_manifest
 from polyseme.datasets import sample_corpus
 from polyseme.io import files
 from polyseme.priors import TopicSelection

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import dask_cluster
 from polyseme import InputError, MissingExtraError
 from polyseme.data import shard_writer
-from polyseme.data.disk import MANIFEST, read_manifest
+from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.datasets import sample_corpus
 from polyseme.io import parquet
 from polyseme.scale import ParquetFiles, open_shards, write_shards

@@ -21,7 +21,7 @@ import cli_runner
 from fuzz.driver import Case, UncleanError, WrongResult, in_child
 from fuzz.mutations import mutate, mutate_bytes, mutate_in_place
 from polyseme.cli import console as exit_codes
-from polyseme.data import disk, shard_writer
+from polyseme.data import shard_files, shard_writer
 from polyseme.errors import ModelFileError, ShardError
 from polyseme.runs import documents, open_run, write
 from polyseme.runs import store as folder
@@ -344,7 +344,7 @@ def _kill(arguments: list[str], moment: str, place: Path) -> None:
     def body() -> None:
         _make_small("--shards" in arguments)
         if moment == "counting":
-            disk.Manifest.write = _dying(disk.Manifest.write, 1)  # type: ignore[method-assign]
+            shard_files.Manifest.write = _dying(shard_files.Manifest.write, 1)  # type: ignore[method-assign]
         elif moment == "fitting":
             checkpoints.write_checkpoint = _dying(checkpoints.write_checkpoint, 1)
         elif moment == "fitted":

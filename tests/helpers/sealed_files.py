@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as from_safetensors
 from safetensors.numpy import save as to_safetensors
 
-from polyseme.data.disk import MANIFEST
+from polyseme.data.shard_files import MANIFEST
 from polyseme.io.arrays import digest_of
 from polyseme.io.files import is_regular
 from polyseme.runs.store import MODEL_FILE, RUN_FILE, SHARDS_FOLDER, STAGES_FILE

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import polyseme
 from polyseme import LDA, NMF, PLSA, HierarchicalPLSA, InputError, ModelFileError, UnsupportedError
-from polyseme.data.disk import remove_unused
+from polyseme.data.rows import remove_unused
 from polyseme.io import files
 from polyseme.io.files import FileEntry, FileManifest
 from polyseme.priors import Decorrelation, Dirichlet

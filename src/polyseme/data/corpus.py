@@ -183,7 +183,7 @@ class Corpus(Protocol):
         """Return the corpus with a folder for files of a fit; a corpus in memory needs none."""
 
     def save_rows(self, rows: Rows) -> Any:
-        """Return rows as an array, or as a folder of files (`data.disk.Generation`), for a checkpoint."""
+        """Return rows as an array, or as a folder of files (`data.rows.Generation`), for a checkpoint."""
 
     def restore_rows(self, saved: Any) -> Rows:
         """Return rows from an array, or from the `Generation.files` of a folder, after a check of its files.

@@ -28,18 +28,9 @@ from polyseme.core.fitted import FoldedPart, FoldIn
 from polyseme.core.model import Extrapolate
 from polyseme.core.shard import FAN_IN, merged
 from polyseme.data.corpus import Point, Step, StepResult, StreamState, StreamStep
-from polyseme.data.disk import (
-    DiskCorpus,
-    Entry,
-    Generation,
-    MappedShard,
-    RowsFile,
-    ShardedCorpus,
-    fold_shard,
-    open_shard,
-    read_checked,
-    read_rows,
-)
+from polyseme.data.disk import DiskCorpus, ShardedCorpus, fold_shard
+from polyseme.data.rows import Generation, RowsFile, read_rows
+from polyseme.data.shard_files import Entry, MappedShard, open_shard, read_checked
 from polyseme.errors import InputError, MissingExtraError, ShardError
 from polyseme.io.arrays import map_npy, npy_parts
 from polyseme.io.files import FileEntry, FileManifest, write_atomically, write_with_digest

@@ -1,34 +1,20 @@
 """A corpus on disk, processed shard by shard: memory holds the topics, and the documents of one shard.
 
-Rows are not an array here, but an object that returns the rows of each shard: computed rows, a folder with one file per
-shard (a generation), or an extrapolation of two of these. Every iteration writes the next generation. Generations
-without references are removed.
-
-A shard is a safetensors file with the CSR arrays of its documents, the same counts in word order (so that a pass over
-words needs no transpose), and the lengths of the documents. The manifest has the size and SHA-256 of each file, and a
-digest of its own content. It is replaced after every shard that is written, so it always describes complete files.
+`data.shard_files` describes the files of the shards, `data.rows` those of the parameters of the documents.
 """
 
 from __future__ import annotations
 
-import atexit
-import hashlib
-import json
-import math
-import os
 import shutil
 import tempfile
-import threading
-import weakref
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -47,165 +33,32 @@ from polyseme.data.corpus import (
     sampled_documents,
     stacked,
 )
-from polyseme.errors import InputError, ShardError
-from polyseme.io.arrays import arrays_in, bytes_of, map_npy, npy_header, npy_parts, safetensors_parts
+from polyseme.data.rows import ArrayRows, ComputedRows, ExtrapolatedRows, Generation, RowsFile, ShardRows, remove_unused
+from polyseme.data.shard_files import (
+    WORD_TOTALS,
+    Manifest,
+    MappedShard,
+    check_size,
+    open_shard,
+    read_checked,
+    read_manifest,
+)
+from polyseme.errors import ShardError
+from polyseme.io.arrays import map_npy
 from polyseme.io.files import (
-    COUNT,
-    FLAG,
-    NULL,
     TEXT,
     FileManifest,
-    check_fields,
-    either,
-    file_digest,
-    flush_to_disk,
     list_of,
-    object_with,
-    one_of,
     only_writer,
     parse_json,
-    read_json,
-    umask,
-    whole_number,
-    write_atomically,
-    write_with_digest,
 )
-from polyseme.io.files import number as finite_number
-from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
+from polyseme.kernels import Array, Floats
 
 FIT_FOLDER = "fit"
 """Folder beside the shards for the files of fits."""
 _SESSION = "session-"
 """Start of the names of folders that only one session uses."""
 T = TypeVar("T")
-
-
-class ShardRows(Protocol):
-    """Rows of all documents as an object that returns the rows of a shard."""
-
-    def of(self, number: int, shard: Shard) -> Array: ...
-
-
-@dataclass(frozen=True)
-class ComputedRows:
-    """Rows that a function computes for each shard."""
-
-    function: Callable[..., Array]
-    shared: tuple[Array, ...]
-
-    def of(self, number: int, shard: Shard) -> Array:
-        return self.function(shard, *self.shared)
-
-
-@dataclass(frozen=True)
-class ArrayRows:
-    """Rows of an array with one row for each document, in memory or mapped."""
-
-    array: Array
-    first: list[int]
-    """Index of the first document of each shard."""
-
-    def of(self, number: int, shard: Shard) -> Array:
-        rows = self.array[self.first[number] : self.first[number] + shard.n_docs]
-        rows.flags.writeable = False
-        return rows
-
-
-@dataclass(frozen=True)
-class ExtrapolatedRows:
-    """Extrapolation of two steps, computed when it is used."""
-
-    step: Step
-    extrapolate: Extrapolate
-    new: ShardRows
-    old: ShardRows
-
-    def of(self, number: int, shard: Shard) -> Array:
-        return self.step.extrapolate_rows(
-            self.extrapolate, self.new.of(number, shard), self.old.of(number, shard), shard
-        )
-
-
-class Generation:
-    """Rows as a folder with one file per shard.
-
-    The folder is removed after the last reference to this object is gone, unless `keep` was called. No finalizer
-    removes it: Python only prints an exception in a finalizer, so a Ctrl-C during the removal would be lost. Instead
-    the garbage collector appends the reference to a list, without running Python code, and `remove_unused` removes the
-    folder later.
-    """
-
-    def __init__(self, folder: Path, files: FileManifest | None = None, *, kept: bool = False) -> None:
-        self.folder = folder
-        self.files = FileManifest(folder) if files is None else files
-        """Sizes and digests of the files, known after `flush`."""
-        if not kept:
-            self.remove_when_unused()
-
-    def of(self, number: int, shard: Shard) -> Array:
-        return read_rows(self.path(number), shard.n_docs, shard.dtype)
-
-    def write(self, number: int, rows: Array) -> None:
-        write_atomically(self.path(number), npy_parts(rows), flush=False)
-
-    def flush(self) -> None:
-        """Flush the files to disk, and compute their digests, unless they are known."""
-        for path in self.folder.glob("*.npy"):
-            if path.name in self.files.entries:
-                flush_to_disk(path)
-            else:
-                self.files.add(path.name)
-        flush_to_disk(self.folder)
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return int(map_npy(self.path(0)).shape[1])
-
-    def keep(self) -> None:
-        """Do not remove the folder, not even when the process exits."""
-        _removable.pop(weakref.ref(self), None)
-
-    def remove_when_unused(self) -> None:
-        """Remove the folder when this object is garbage-collected or the process exits."""
-        _removable[weakref.ref(self, _unused.append)] = self.folder
-
-    def path(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.npy"
-
-
-_removable: dict[weakref.ref[Generation], Path] = {}
-_unused: deque[weakref.ref[Generation]] = deque()
-_removing = threading.Lock()
-
-
-def remove_unused() -> None:
-    """Remove the folders of generations without references."""
-    with _removing:
-        while _unused:
-            if _unused[0] in _removable:
-                shutil.rmtree(_removable[_unused[0]], ignore_errors=True)
-                # After rmtree, so that after a Ctrl-C in it the next call removes the rest of the folder.
-                del _removable[_unused[0]]
-            _unused.popleft()
-
-
-@atexit.register
-def _remove_all() -> None:
-    """Remove the folders of all generations that are not kept."""
-    for folder in list(_removable.values()):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def read_rows(path: Path, n_docs: int, dtype: np.dtype[Any]) -> Array:
-    """Return the rows of a shard, mapped from a .npy file."""
-    try:
-        rows = map_npy(path)
-    except (OSError, ValueError) as error:
-        raise ShardError(f"{path} is missing or damaged ({error}): remove the folder {path.parents[1]}.") from None
-    if rows.ndim != 2 or rows.shape[0] != n_docs or rows.dtype != dtype:
-        raise ShardError(f"{path} does not belong to these shards: remove the folder {path.parents[1]}.")
-    return rows
 
 
 class DiskCorpus(StoredCorpus):
@@ -492,54 +345,6 @@ TRANSFORMED = "transformed"
 """Name of the file with the weights that `transform` returns. Those of the training documents have another file."""
 
 
-@dataclass(frozen=True)
-class RowsFile:
-    """A .npy file with one row for each document, which is written a shard at a time."""
-
-    path: Path
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    @property
-    def part(self) -> Path:
-        """Name of the file until it is complete."""
-        return self.path.with_name(f"{self.path.name}.part")
-
-    @property
-    def _header(self) -> bytes:
-        return npy_header(np.broadcast_to(np.zeros(1, dtype=self.dtype), self.shape))
-
-    @property
-    def _row_size(self) -> int:
-        return self.shape[1] * self.dtype.itemsize
-
-    def allocate(self) -> None:
-        self.part.unlink(missing_ok=True)  # left by a process that was killed, or a planted link
-        with self.part.open("xb") as file:
-            file.write(self._header)
-            file.truncate(len(self._header) + self.shape[0] * self._row_size)
-
-    def write(self, first: int, rows: Array) -> None:
-        """Write the rows of consecutive documents, starting with document `first`."""
-        with self.part.open("r+b") as file:
-            file.seek(len(self._header) + first * self._row_size)
-            file.write(bytes_of(np.ascontiguousarray(rows, dtype=self.dtype)))
-
-    def fill(self, documents: Array, row: Array) -> None:
-        """Write the same row for several documents."""
-        content = row.astype(self.dtype).tobytes()
-        with self.part.open("r+b") as file:
-            for number in documents.tolist():
-                file.seek(len(self._header) + number * self._row_size)
-                file.write(content)
-
-    def publish(self) -> Array:
-        """Rename the complete file to `path`, and return its rows, mapped."""
-        os.chmod(self.part, 0o666 & ~umask())
-        os.replace(self.part, self.path)
-        return np.load(self.path, mmap_mode="r").view(np.ndarray)
-
-
 def fold_shard(
     job: FoldIn, files: list[RowsFile], first: int, shard: Shard, arrays: tuple[Array, ...], start: Array | None
 ) -> tuple[FoldedPart, Any]:
@@ -628,210 +433,3 @@ class LocalShards(ShardedCorpus):
             if sums is not None:
                 tree.add(sums)
         return parts, tree.total() if job.training else None
-
-
-# files
-
-FORMAT_VERSION = 2
-"""Version of the shards that this version of polyseme writes and reads. Version 1 was never released."""
-MANIFEST, WORD_TOTALS, VOCABULARY = "manifest.json", "word_totals.npy", "vocabulary.json"
-_MAX_INT32 = np.iinfo(np.int32).max
-_FIELDS = {
-    "name": TEXT,
-    "size": COUNT,
-    "sha256": TEXT,
-    "documents": whole_number(0, _MAX_INT32),
-    "nonzeros": whole_number(0, _MAX_INT32),
-    "tokens": finite_number(0, 1e300),
-}
-_ENTRY = object_with(_FIELDS, required=_FIELDS)
-_MANIFEST = {
-    "format_version": COUNT,
-    "words": whole_number(0, _MAX_INT32),
-    "dtype": one_of("float32", "float64"),
-    "shard_nonzeros": COUNT,
-    "shards": list_of(_ENTRY),
-    "word_totals": either(NULL, _ENTRY),
-    "vocabulary": either(NULL, _ENTRY),
-    "complete": FLAG,
-}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Description of a file in the manifest."""
-
-    name: str
-    size: int
-    sha256: str
-    documents: int = 0
-    nonzeros: int = 0
-    tokens: float = 0.0
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """Content of a folder of shards."""
-
-    words: int
-    dtype: str
-    """Type of the counts, float32 or float64."""
-    shard_nonzeros: int
-    shards: tuple[Entry, ...] = ()
-    word_totals: Entry | None = None
-    vocabulary: Entry | None = None
-    complete: bool = False
-    format_version: int = field(default=FORMAT_VERSION)
-
-    @property
-    def files(self) -> list[Entry]:
-        """All files that the manifest lists."""
-        return [*self.shards, *(entry for entry in (self.word_totals, self.vocabulary) if entry is not None)]
-
-    @property
-    def documents(self) -> int:
-        return sum(entry.documents for entry in self.shards)
-
-    @property
-    def tokens(self) -> float:
-        return sum(entry.tokens for entry in self.shards)
-
-    @property
-    def digest(self) -> str:
-        """Digest of the content, which changes with any count."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
-
-    def write(self, folder: Path) -> None:
-        content = {**asdict(self), "digest": self.digest}
-        write_atomically(folder / MANIFEST, json.dumps(content, indent=1).encode())
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a folder. Raise ShardError if it is damaged."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(f"{folder} has no {MANIFEST}: write shards there with polyseme.scale.write_shards.")
-    try:
-        content = read_json(path)
-        check_fields(content, _MANIFEST, required=("format_version",), others=True)
-        if content["format_version"] == FORMAT_VERSION:
-            content["shards"] = tuple(Entry(**entry) for entry in content["shards"])
-            for name in ("word_totals", "vocabulary"):
-                content[name] = None if content[name] is None else Entry(**content[name])
-            digest = content.pop("digest", None)
-            manifest = Manifest(**content)
-            if manifest.digest != digest:
-                raise ValueError("its digest does not match its content")
-            if any(Path(entry.name).name != entry.name for entry in manifest.files):
-                raise ValueError("a file name contains a folder")
-            return manifest
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ShardError(f"{path} is damaged ({error}): write the shards again.") from None
-    if content["format_version"] < FORMAT_VERSION:
-        raise ShardError(f"{path} was written by an early version of polyseme: write the shards again.")
-    raise ShardError(f"{path} was written by a newer polyseme: update polyseme to read it.")
-
-
-def write_shard(folder: Path, number: int, counts: SparseCounts, file: int | None = None) -> Entry:
-    """Write counts to a shard file, atomically. Return its description for the manifest.
-
-    file : index of the input file, if shards are numbered within files. The name of the shard then has both numbers.
-    """
-    if counts.values.size >= _MAX_INT32 or counts.n_words >= _MAX_INT32:
-        raise InputError("A shard must have fewer than 2^31 counts and words: choose a smaller shard_nonzeros.")
-    by_word = counts.transposed(None)
-    totals = counts.totals
-    arrays: dict[str, Array] = {
-        "totals": totals,
-        "indptr": counts.indptr.astype(np.int32, copy=False),
-        "indices": counts.indices.astype(np.int32, copy=False),
-        "values": counts.values,
-        "word_indptr": by_word.indptr.astype(np.int32, copy=False),
-        "word_indices": by_word.indices.astype(np.int32, copy=False),
-        "word_values": by_word.values,
-    }
-    name = f"shard-{number:06d}.safetensors" if file is None else f"shard-{file:06d}-{number:06d}.safetensors"
-    entry = write_checked(folder / name, safetensors_parts(arrays))
-    return replace(entry, documents=counts.n_docs, nonzeros=int(counts.values.size), tokens=float(totals.sum()))
-
-
-def write_checked(path: Path, parts: Iterable[Any]) -> Entry:
-    """Write a file from buffers, atomically. Return its name, size and digest."""
-    return Entry(path.name, *write_with_digest(path, parts))
-
-
-def read_checked(folder: Path, entry: Entry) -> memoryview:
-    """Return the mapped bytes of a file, after a check of its size and digest."""
-    check_size(folder, entry)
-    # Use one handle, so that the file that is mapped is the one whose digest was checked.
-    with (folder / entry.name).open("rb") as file:
-        if file_digest(file) != entry.sha256:
-            raise ShardError(
-                f"{folder / entry.name} is damaged: its digest differs from the manifest; write the shards again."
-            )
-        content: Array = np.memmap(file, dtype=np.uint8, mode="r") if entry.size else np.empty(0, dtype=np.uint8)
-    return content.data
-
-
-def check_size(folder: Path, entry: Entry) -> None:
-    """Raise ShardError if a file is missing or does not have the size in the manifest."""
-    path = folder / entry.name
-    if not path.is_file():
-        raise ShardError(f"{path} is missing: restore it, or write the shards again.")
-    if path.stat().st_size != entry.size:
-        raise ShardError(
-            f"{path} has {path.stat().st_size} bytes where the manifest says {entry.size}: write the shards again."
-        )
-
-
-class MappedShard(Shard):
-    """A shard in a memory-mapped file. The operating system loads its pages when needed and may drop them again."""
-
-    def __init__(self, counts: SparseCounts, totals: Floats, n_threads: int) -> None:
-        super().__init__(counts, None, n_threads)
-        self.totals = totals
-
-
-def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
-    """Return a shard, after a check of its digest. `dtype` is the type of the factors."""
-    content = read_checked(folder, entry)
-    try:
-        arrays = arrays_in(np.asarray(content))
-        shape, transposed = (entry.documents, n_words), (n_words, entry.documents)
-        by_word = _csr(arrays, "word_", transposed, entry.nonzeros, dtype)
-        counts = _csr(arrays, "", shape, entry.nonzeros, dtype, by_word)
-        totals = arrays["totals"]
-        if (
-            totals.shape != (entry.documents,)
-            or totals.dtype != np.float64
-            or not (np.isfinite(totals) & (totals >= 0)).all()
-            or not math.isclose(totals.sum(), entry.tokens, rel_tol=1e-9)
-        ):
-            raise ValueError("the lengths of the documents do not match the manifest")
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise ShardError(f"{folder / entry.name} is not a shard ({error}): write the shards again.") from None
-    return MappedShard(counts, totals, n_threads)
-
-
-def _csr(
-    arrays: dict[str, Array],
-    prefix: str,
-    shape: tuple[int, int],
-    nonzeros: int,
-    dtype: np.dtype[Any],
-    transpose: SparseCounts | None = None,
-) -> SparseCounts:
-    """Return counts from CSR arrays. Raise ValueError if the arrays are not valid."""
-    indptr, indices, values = (arrays[prefix + name] for name in ("indptr", "indices", "values"))
-    if (
-        indptr.dtype != np.int32
-        or indices.dtype != np.int32
-        or values.dtype.kind != "f"
-        or indices.shape != (nonzeros,)
-    ):
-        raise ValueError("its arrays do not match the manifest")
-    fault = find_counts_error(indptr, indices, values, shape)
-    if fault is not None:
-        raise ValueError(fault)
-    transposes: list[tuple[Floats | None, SparseCounts]] = [] if transpose is None else [(None, transpose)]
-    return SparseCounts(indptr, indices, values.astype(dtype, copy=False), *shape, transposes)

@@ -16,11 +16,11 @@ import scipy.sparse as sp
 
 from polyseme.core.shard import sparse_counts
 from polyseme.data.dask import ClusterShards, connected
-from polyseme.data.disk import (
+from polyseme.data.disk import DiskCorpus
+from polyseme.data.shard_files import (
     MANIFEST,
     VOCABULARY,
     WORD_TOTALS,
-    DiskCorpus,
     Entry,
     Manifest,
     open_shard,

@@ -33,7 +33,9 @@ from polyseme.io.files import (
 from polyseme.kernels import Array
 from polyseme.retrieval.postings import MAX_DOCUMENTS, TYPICAL, Postings
 from polyseme.retrieval.queries import SparseRows
-from polyseme.retrieval.scores import Scoring, SingularSpace, TermScores, TopicSpace
+from polyseme.retrieval.scores import Scoring
+from polyseme.retrieval.spaces import SingularSpace, TopicSpace
+from polyseme.retrieval.terms import TermScores
 from polyseme.text.words import WordRules, rules_from_arrays, rules_to_arrays
 
 FORMAT_VERSION = 3

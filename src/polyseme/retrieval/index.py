@@ -33,18 +33,10 @@ from polyseme.retrieval.queries import (
     query_counts,
     query_rows,
 )
-from polyseme.retrieval.scores import (
-    DEFAULT_METHOD,
-    SIZES,
-    MethodSettings,
-    Scoring,
-    SingularSpace,
-    TermScores,
-    fit_topic_space,
-    method_settings,
-    topic_space,
-)
+from polyseme.retrieval.scores import DEFAULT_METHOD, MethodSettings, Scoring, method_settings
 from polyseme.retrieval.snippets import QueryFinder, QueryText, Snippet
+from polyseme.retrieval.spaces import SIZES, SingularSpace, fit_topic_space, topic_space
+from polyseme.retrieval.terms import TermScores
 from polyseme.text.languages import PHRASE_SEPARATOR
 from polyseme.text.words import WordRules, plain_rules
 from polyseme.utils import check_integer, checked_counts, valid_counts
@@ -70,7 +62,7 @@ class SearchIndex:
     contains all words of the query and has a higher score by "bm25" (`polyseme.retrieval.postings`). "tf", "tfidf" and
     "bm25" need no model.
     `set_model` adds "plsi-q" and "plsi-u", `fit_models` adds "plsi*", and `fit_lsi` adds "lsi";
-    `polyseme.retrieval.scores` has their formulas.
+    `polyseme.retrieval.spaces` has their formulas.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Posting lists, and the rankings that use them: BM25 and the default method "bm25+topics".
 
 The posting list of a word has the documents that contain it, with the counts and the impacts of the word. With the
-notation of `polyseme.retrieval.scores`, the impact of word w in document d is the part of BM25 that does not depend on
+notation of `polyseme.retrieval.terms`, the impact of word w in document d is the part of BM25 that does not depend on
 the query,
 
     t_dw = x_dw / (x_dw + k1 (1 - b + b n_d / mean n)),        bm25(d) = sum_w q_w idf_w t_dw

@@ -21,7 +21,7 @@ from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import WordAmounts, shown_words
 from polyseme.retrieval.postings import Postings
 from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows
-from polyseme.retrieval.scores import TopicSpace
+from polyseme.retrieval.spaces import TopicSpace
 from polyseme.utils import check_integer, check_share, effective_threads
 
 

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 
 from polyseme.core.fitted import DocumentWeights
 from polyseme.core.shard import without_words
-from polyseme.data.disk import MANIFEST, DiskCorpus
+from polyseme.data.disk import DiskCorpus
+from polyseme.data.shard_files import MANIFEST
 from polyseme.data.shard_writer import append_to_shards, write_shards
 from polyseme.errors import InputError
 from polyseme.metrics import align

@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.data.disk import MANIFEST, DiskCorpus, read_manifest
+from polyseme.data.disk import DiskCorpus
+from polyseme.data.shard_files import MANIFEST, read_manifest
 from polyseme.data.shard_writer import write_shards
 from polyseme.errors import InputError, SeedWarning
 from polyseme.io.files import write_atomically
@@ -49,7 +50,8 @@ from polyseme.selection.short_texts import compare_mixture
 from polyseme.solvers import Checkpoint, Solver
 from polyseme.text.languages import get_language
 from polyseme.text.readers.inputs import Document
-from polyseme.text.readers.reader import Reader, open_source
+from polyseme.text.readers.reader import Reader
+from polyseme.text.readers.sources import open_source
 from polyseme.text.vectorizer import Vectorizer
 from polyseme.utils import check_n_topics, perplexity_of, sample_rows
 

@@ -22,7 +22,7 @@ from polyseme.runs.names import Namer
 from polyseme.runs.quotes import TypicalDocument
 from polyseme.runs.store import RunStore, output_only_files
 from polyseme.runs.view import TopicView
-from polyseme.text.readers.reader import open_source
+from polyseme.text.readers.sources import open_source
 from polyseme.text.vectorizer import Vectorizer
 
 

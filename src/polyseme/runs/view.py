@@ -32,7 +32,7 @@ from polyseme.runs.quotes import TypicalDocument, find_quotes
 from polyseme.runs.reading import count_words, main_labels
 from polyseme.runs.store import RunStore
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
-from polyseme.text.readers.reader import open_source
+from polyseme.text.readers.sources import open_source
 from polyseme.utils import effective_threads
 
 SAMPLE_SIZE = 10_000

@@ -25,7 +25,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polyseme.data.disk import MANIFEST, read_checked, read_manifest
+from polyseme.data.shard_files import MANIFEST, read_checked, read_manifest
 from polyseme.errors import InputError
 from polyseme.estimators.base import load
 from polyseme.io import models

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.data.corpus import Corpus
-from polyseme.data.disk import Generation
+from polyseme.data.rows import Generation
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import bytes_of, digest_of, read_safetensors, write_safetensors
 from polyseme.io.files import FILE_NAME, FILES, Check, FileManifest, mapping_to, object_with, parse_json

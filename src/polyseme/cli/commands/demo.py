@@ -30,7 +30,7 @@ def demo(output: Path, **given: Any) -> None:
     run folder with the explorer page.
     """
     from polyseme.runs.fit import FitSettings, fit_run
-    from polyseme.text.readers.reader import open_source
+    from polyseme.text.readers.sources import open_source
 
     check_target(output, overwrite=True)
     screen, report = Console(), screen_reporter()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.text.readers.inputs import Document, Limits, Problem, Problems
-    from polyseme.text.readers.reader import FORMATS, Reader, open_source, read
+    from polyseme.text.readers.reader import FORMATS, Reader, read
+    from polyseme.text.readers.sources import open_source
 
 _MODULES = {
     "FORMATS": "reader",
@@ -16,7 +17,7 @@ _MODULES = {
     "Problem": "inputs",
     "Problems": "inputs",
     "Reader": "reader",
-    "open_source": "reader",
+    "open_source": "sources",
     "read": "reader",
 }
 

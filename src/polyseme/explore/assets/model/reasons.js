@@ -13,7 +13,7 @@ import { rarityOf } from "./ranking.js";
  * Returns a function that lists, for a document and the latent part of its score, the words of
  * query and document with what each adds to the score, in decreasing order. One half of the latent
  * part is divided among the missing words of the query by i_w, one half among the words of the
- * document by their shares in its topics: see retrieval/scores.py.
+ * document by their shares in its topics: see retrieval/spaces.py.
  *
  * @param {Counts} query
  * @param {Float64Array} topics
