@@ -19,7 +19,7 @@ from polyseme.cli.app import main
 from polyseme.cli.commands.select import parse_n_topics
 from polyseme.errors import InputError
 from polyseme.retrieval import files as index_files
-from polyseme.runs.write import escape_formula
+from polyseme.runs.tables import escape_formula
 
 
 @pytest.fixture(scope="module")

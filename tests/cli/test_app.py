@@ -109,7 +109,7 @@ def test_an_interrupt_inside_the_fit_keeps_the_model(small_corpus: None, monkeyp
         return ""
 
     iterations: list[Any] = []
-    monkeypatch.setattr("polyseme.runs.fit.perplexity_shown", interrupt_at_the_second_iteration)
+    monkeypatch.setattr("polyseme.runs.fitting.perplexity_shown", interrupt_at_the_second_iteration)
     result = here("demo", "-k", "2")
     assert result.exit_code == 130
     assert "topic  weight" in result.stdout

@@ -19,10 +19,10 @@ from explorer_corpora import themed_page_data
 from polyseme import open_run
 from polyseme.datasets import synthetic_corpus
 from polyseme.progress import SilentReporter, _rate
-from polyseme.runs import fit as fitting
-from polyseme.runs.fit import choose_n_topics
+from polyseme.runs import choosing, counting, fitting
+from polyseme.runs.choosing import choose_n_topics
 from polyseme.runs.store import atomic_folder
-from polyseme.runs.write import FORMULA_STARTS, escape_formula
+from polyseme.runs.tables import FORMULA_STARTS, escape_formula
 
 
 @pytest.fixture
@@ -323,8 +323,8 @@ def test_the_number_of_topics_is_not_chosen_again_on_resume(folder: Path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(fitting, "fit_with_progress", lambda *_: (_ for _ in ()).throw(OSError(5, "broken")))
         assert run(*command, cwd=folder).exit_code == 1
-    monkeypatch.setattr(fitting, "reading_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
-    monkeypatch.setattr(fitting, "learn_words", lambda *_, **__: pytest.fail("read a second time"))
+    monkeypatch.setattr(choosing, "reading_n_topics", lambda *_, **__: pytest.fail("chosen a second time"))
+    monkeypatch.setattr(counting, "learn_words", lambda *_, **__: pytest.fail("read a second time"))
     result = run(*command, "--resume", cwd=folder)
     assert result.exit_code == 0, result.output
     assert open_run(folder / "out").info.selection.n_topics == 2

@@ -14,9 +14,8 @@ from cli_runner import TEXTS, run, write_folder, write_texts
 from polyseme import PLSA, ModelFileError
 from polyseme.data import shard_writer as writing
 from polyseme.data.disk import LocalShards
+from polyseme.runs import choosing, open_run
 from polyseme.runs import documents as storing
-from polyseme.runs import fit as fitting
-from polyseme.runs import open_run
 from polyseme.runs.store import SHARDS_FOLDER
 from polyseme.scale import open_shards
 from polyseme.selection import consensus_topics
@@ -99,7 +98,7 @@ def test_topics_are_those_of_the_same_solver_in_memory(place: Path, monkeypatch:
 
 
 def test_the_number_of_topics_is_chosen_with_a_sample(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "MAX_DOCUMENTS", 60)
+    monkeypatch.setattr(choosing, "MAX_DOCUMENTS", 60)
     result = run("fit", "lines.txt", "-o", "run", "--shards", "--no-page", "--max-iter", "3", cwd=place)
     assert result.exit_code == 0, result.output
     found = open_run(place / "run")

@@ -11,7 +11,7 @@ import pytest
 
 import polyseme
 from polyseme import InputError
-from polyseme.runs.changes import edit_changes
+from polyseme.runs.edit import edit_changes
 from polyseme.runs.info import Edit
 from polyseme.runs.names import level_names
 
@@ -137,7 +137,7 @@ def test_names_of_a_function_are_undone(run: polyseme.Run) -> None:
 
 def test_a_new_page_and_a_search_can_be_followed_by_an_undo(run: polyseme.Run) -> None:
     from polyseme.progress import SilentReporter
-    from polyseme.runs.write import refresh_run
+    from polyseme.runs.changes import refresh_run
 
     before = content(run.path)
     run.edit(merge=[[0, 1]]).search("garden")

@@ -16,7 +16,7 @@ import polyseme
 from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
 from polyseme import InputError, UnsupportedError
 from polyseme.progress import SilentReporter
-from polyseme.runs import fit as fitting
+from polyseme.runs import choosing, counting, fitting
 from polyseme.runs import store as folder
 from polyseme.selection import consensus_topics, reading_topics
 from polyseme.selection.short_texts import compare_mixture
@@ -161,7 +161,7 @@ def short_texts(n_documents: int) -> list[str]:
 def test_short_texts_get_one_topic_per_document_if_that_predicts_better(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fitting, "LEAST_COMPARED", 200)
+    monkeypatch.setattr(choosing, "LEAST_COMPARED", 200)
     texts = short_texts(200)
     run = polyseme.fit(texts, 4, output=tmp_path / "run", page=False, language=None, verbose=1)
     note = r"Model: model=mixture, .* predicts held-out words .* \(perplexity \d+; model=plsa: \d+\)\."
@@ -181,15 +181,15 @@ def test_short_texts_get_one_topic_per_document_if_that_predicts_better(
 @pytest.mark.parametrize("given", [{"model": "plsa"}, {"background": 0.1}, {"levels": "auto"}, {"shards": True}, {}])
 def test_other_fits_get_plsa(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if given:
-        monkeypatch.setattr(fitting, "LEAST_COMPARED", 200)
+        monkeypatch.setattr(choosing, "LEAST_COMPARED", 200)
     assert isinstance(polyseme.fit(short_texts(200), 4, language=None, **given).model, polyseme.PLSA)
 
 
 def test_plsa_is_kept_if_a_mixture_predicts_worse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "LEAST_COMPARED", 200)
+    monkeypatch.setattr(choosing, "LEAST_COMPARED", 200)
     mixture, plsa = compare_mixture(polyseme.fit(short_texts(200), 4, model="plsa", language=None).counts, 4)
     assert mixture.perplexity < plsa.perplexity
-    monkeypatch.setattr(fitting, "compare_mixture", lambda *_, **__: (plsa, mixture))
+    monkeypatch.setattr(choosing, "compare_mixture", lambda *_, **__: (plsa, mixture))
     assert isinstance(polyseme.fit(short_texts(200), 4, language=None).model, polyseme.PLSA)
 
 
@@ -323,7 +323,7 @@ def test_wrong_seeds(seeds, message, tmp_path: Path) -> None:
 
 def test_long_texts_are_counted_from_shards_automatically(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plain = polyseme.fit(TEXTS, 2, **SETTINGS)
-    monkeypatch.setattr(fitting, "MAX_CHARACTERS", 700)
+    monkeypatch.setattr(counting, "MAX_CHARACTERS", 700)
     (tmp_path / "lines.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     result = run("fit", "lines.txt", "-k", "2", "--max-df", "1", cwd=tmp_path)
     assert result.exit_code == 0, result.output

@@ -9,7 +9,7 @@ import pytest
 import polyseme
 from cli_runner import tree_texts
 from polyseme import InputError, ModelFileError, open_run
-from polyseme.runs import fit as fitting
+from polyseme.runs import fitting
 from polyseme.runs.info import as_json
 from polyseme.runs.store import STAGES_FILE, work_folder
 from polyseme.selection import levels

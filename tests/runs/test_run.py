@@ -67,15 +67,15 @@ def test_a_banned_word_is_hidden_and_removed_by_a_refit(run: polyseme.Run) -> No
 
 
 def test_an_edit_or_update_during_another_one_is_refused(run: polyseme.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.runs import changes
+    from polyseme.runs import update
 
     def meanwhile(*arguments, **options):
         with pytest.raises(InputError, match="is being written by another polyseme process"):
             run.edit(rename={0: "Lost"})
         return appended(*arguments, **options)
 
-    appended = changes.append_to_shards
-    monkeypatch.setattr(changes, "append_to_shards", meanwhile)
+    appended = update.append_to_shards
+    monkeypatch.setattr(update, "append_to_shards", meanwhile)
     updated = run.update([f"{METAL} and more"])
     assert updated.info.documents == 31
     assert polyseme.open_run(run.path).info.topic_names == {}

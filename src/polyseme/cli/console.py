@@ -145,7 +145,7 @@ def topic_rows(
     """
     from polyseme.metrics.words import largest  # slow imports: errors are printed before them
     from polyseme.runs.names import parent_titles
-    from polyseme.runs.write import topics_in_order
+    from polyseme.runs.tables import topics_in_order
 
     typical = run.typical_documents(n_documents) if n_documents else [[] for _ in range(run.fitted.n_topics)]
     labels, rows, topics, parents = run.corpus.label_numbers, [], run.topics(n_words), run.parents
@@ -175,7 +175,7 @@ def topic_rows(
 
 def name_by_model(folder: Path, namer: Callable[..., str], level: int | None, *, quiet: bool) -> Run:
     """Name topics of a run with a function; say which topics keep their names, and why."""
-    from polyseme.runs.changes import name_run
+    from polyseme.runs.naming import name_run
 
     report = screen_reporter(quiet=quiet)
     with warnings.catch_warnings(record=True) as caught:

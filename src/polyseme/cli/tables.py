@@ -25,7 +25,7 @@ def encode_table(frame: Any, kind: str) -> bytes:
     """Return a polars frame as the content of a file. Texts that a spreadsheet would read as formulas are quoted."""
     import polars as pl
 
-    from polyseme.runs.write import escape_formula
+    from polyseme.runs.tables import escape_formula
 
     if kind == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.iter_rows(named=True)).encode()

@@ -27,8 +27,8 @@ from polyseme.metrics.words import largest
 from polyseme.progress import UNSAFE, escape_character, pluralize
 from polyseme.runs.info import RunInfo
 from polyseme.runs.languages import language_shares
+from polyseme.runs.tables import topics_in_order
 from polyseme.runs.view import TopicView
-from polyseme.runs.write import topics_in_order
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.text.sentences import cut_at_word
 

@@ -405,7 +405,7 @@ class Run:
         Run
             The run with the new documents, in the same folder. This object still describes the run before the update.
         """
-        from polyseme.runs.changes import update_run
+        from polyseme.runs.update import update_run
 
         reader = open_source(source, **reading)
         return update_run(self.path, reader, refit=refit, report=reporter(verbose), caller=self).run
@@ -460,7 +460,7 @@ class Run:
         Run
             The edited run, in the same folder. This object still describes the run before the edit.
         """
-        from polyseme.runs.changes import edit_run
+        from polyseme.runs.edit import edit_run
         from polyseme.runs.edit_files import read_edits
 
         edit, made_for = Edit.of(rename, merge, delete, ban, hide=hide, refit=refit, level=level), None
@@ -488,7 +488,7 @@ class Run:
         InputError
             If there is nothing to undo: only the last edit can be undone, and only until the next update.
         """
-        from polyseme.runs.changes import undo_run
+        from polyseme.runs.edit import undo_run
 
         return undo_run(self.path, report=reporter(verbose), caller=self)
 
@@ -519,7 +519,7 @@ class Run:
         Run
             The run with the names, in the same folder. This object still has the old names.
         """
-        from polyseme.runs.changes import name_run
+        from polyseme.runs.naming import name_run
 
         return name_run(self.path, namer, overwrite=overwrite, level=level, report=reporter(verbose), caller=self)
 

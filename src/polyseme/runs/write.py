@@ -6,24 +6,21 @@ run until the draft is in its place.
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import platform
 import shutil
 import tempfile
-import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.data.shard_files import MANIFEST, read_checked, read_manifest
 from polyseme.errors import InputError
@@ -31,18 +28,16 @@ from polyseme.estimators.base import load
 from polyseme.io import models
 from polyseme.io.files import FileManifest, is_regular, write_atomically
 from polyseme.layout import document_layout, extend_layout
-from polyseme.metrics import bootstrap_stability
-from polyseme.metrics.words import largest
 from polyseme.options import named
 from polyseme.progress import Reporter
 from polyseme.runs.corpus import RunCorpus
-from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
-from polyseme.runs.info import Duplicates, LevelInfo, Progress, RunInfo
+from polyseme.runs.documents import TEXTS
+from polyseme.runs.info import LevelInfo, Progress, RunInfo
 from polyseme.runs.junk import junk_topics
-from polyseme.runs.names import automatic_names, level_names, parent_titles
+from polyseme.runs.names import automatic_names, level_names
+from polyseme.runs.recorder import DocumentRecorder
 from polyseme.runs.run import Run, open_run
 from polyseme.runs.store import (
-    BEFORE_FOLDER,
     CHECKPOINT_FOLDER,
     LEVELS_FOLDER,
     MODEL_FILE,
@@ -63,14 +58,11 @@ from polyseme.runs.store import (
     run_lock,
     write_sealed,
 )
+from polyseme.runs.tables import topics_csv
 from polyseme.runs.view import TopicView
 from polyseme.selection.levels import Level
 from polyseme.text.duplicates import NearDuplicates
-from polyseme.text.readers.inputs import Document
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Characters that start a formula; some spreadsheets also accept the full-width forms."""
-WORDS_SHOWN, DOCUMENTS_SHOWN = 10, 3
 _SHARDS_MANIFEST = f"{SHARDS_FOLDER}/{MANIFEST}"
 """The only file of the shards that run.json lists; it lists the other files."""
 _SHINGLES_FILE = "shingles.part"
@@ -317,66 +309,6 @@ def _draft_files(folder: Path) -> set[str]:
     return {name for name in names if name.partition("/")[0] not in others}
 
 
-class DocumentRecorder:
-    """Writer of documents while they are counted, which also finds near-duplicates.
-
-    texts : whether the run stores the texts. drop : whether to leave out near-duplicates. after : run whose documents
-    come first; new documents are compared with its texts, if it has them.
-    """
-
-    def __init__(self, folder: Path, finder: NearDuplicates, *, texts: bool, drop: bool, after: Run | None) -> None:
-        self._finder, self._drop, self._characters = finder, drop, 0
-        self.n_read = self.n_duplicates = 0
-        """Numbers of documents that were read, and of near-duplicates among them."""
-        if after is None:
-            self._writer = DocumentWriter(folder, texts=texts)
-            self._texts = self._writer if texts else DocumentWriter(folder, name=TEXTS)
-        else:
-            after.store.files.path(f"{STORE}.blocks")  # checked completely, because all blocks are copied
-            self._writer = self._texts = DocumentWriter(folder, texts=texts, after=after.store.documents)
-            if texts:
-                for text in after.store.documents.texts:
-                    finder.add(text)
-            else:
-                finder.skip(after.info.documents)
-
-    def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
-        """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
-        for document in documents:
-            first = self._finder.add(document.text)
-            self.n_read += 1
-            self.n_duplicates += first is not None
-            if first is not None and self._drop:
-                continue
-            self._writer.add(document, first)
-            if self._texts is not self._writer:
-                self._texts.add(document)
-            self._characters += len(document.text)
-            if limit is not None and self._characters > limit:
-                raise TooManyCharacters
-            yield document.text
-
-    @property
-    def duplicates(self) -> Duplicates:
-        """Near-duplicates among the documents that were read."""
-        return Duplicates("drop" if self._drop else "keep", self.n_duplicates, self.n_read)
-
-    def texts(self) -> Iterable[str]:
-        """Return the texts that were recorded."""
-        return self._texts.written().texts
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for writer in {self._writer, self._texts}:
-            writer.__exit__(*error)
-
-
-class TooManyCharacters(Exception):
-    """Raised when the texts are too long to be counted in memory."""
-
-
 class TemporaryFolder:
     """A temporary folder that is removed with this object, or when the process exits."""
 
@@ -444,43 +376,6 @@ def preview_run(path: Path, report: Reporter) -> Iterator[tuple[Run, RunDraft]]:
     draft.run.store.owner = owner
 
 
-def refresh_run(
-    path: Path,
-    report: Reporter,
-    *,
-    page: str | None,
-    stability: int = 0,
-    title: str | None = None,
-    caller: Run | None = None,
-) -> Run:
-    """Write the tables and the page of a run, and measure how stable its topics are in samples of the documents.
-
-    page : how much of the texts the page contains; None leaves the page as it is. stability : number of bootstrap
-    samples. title : new title of the page, which the run keeps. caller : as in `rewrite_run`.
-    """
-    with rewrite_run(path, report, caller=caller) as (run, draft):
-        files = run.store.files
-        rewritten = {name for name in output_only_files(files) if page is not None or name != PAGE_FILE}
-        if not any(edit.changes_model for edit in run.info.edits[-1:]):
-            rewritten.add(BEFORE_FOLDER)  # of an earlier edit
-        draft.link(run, *({name.partition("/")[0] for name in files.entries} - rewritten))
-        info = replace(run.info, stability=_stability(run, stability, report)) if stability else run.info
-        draft.finish(info if title is None else replace(info, title=title), page=page)
-    return draft.run
-
-
-def _stability(run: Run, n_samples: int, report: Reporter) -> tuple[float, ...]:
-    with report.stage("Fitting samples", unit="fits") as update, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        stability = bootstrap_stability(
-            run.model,
-            run.counts,
-            n_samples=n_samples,
-            progress=lambda done, total: update(done, total, f"{done} of {total}"),
-        )
-    return tuple(round(float(value), 4) for value in stability.topics)
-
-
 def copy_run(run: Run, folder: Path, *, overwrite: bool) -> Run:
     """Copy a run to a folder, atomically."""
     with atomic_folder(folder, overwrite=overwrite) as work:
@@ -504,54 +399,6 @@ def version_info() -> dict[str, Any]:
 def timestamp() -> str:
     """Return the current time in UTC as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def escape_formula(cell: str) -> str:
-    """Return the text of a cell, quoted if a spreadsheet would read it as a formula."""
-    return "'" + cell if cell.startswith(FORMULA_STARTS) else cell
-
-
-def topics_in_order(view: TopicView) -> list[int]:
-    """Return the topics by decreasing weight, junk topics last; at a finer level, in the order of their parents.
-
-    Hidden topics are left out.
-    """
-    weights, hidden = view.fitted.topic_weights, view.hidden_topics
-    listed = (int(topic) for topic in largest(weights, len(weights)) if int(topic) not in hidden)
-    order = sorted(listed, key=lambda topic: topic in view.junk)
-    if view.parents is None:
-        return order
-    above = topics_in_order(view.level(view.parents.level))
-    place = {parent: number for number, parent in enumerate(above)}
-    parents = view.parents.topics
-    return sorted(order, key=lambda topic: place[int(parents[topic])])
-
-
-def topics_csv(view: TopicView) -> str:
-    """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
-
-    `documents` are titles, separated by "; ", and `quotes` a sentence of each, separated by " | ". `junk` is the reason
-    why a topic may not describe a subject; these topics are last. The table of a finer level also has the topic of the
-    level above, its title, and its share of the topic's tokens.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    above = [] if view.parents is None else ["parent", "parent_title", "parent_share"]
-    titles_above = parent_titles(view)
-    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "quotes", "junk", *above])
-    weights, words, names = view.fitted.topic_weights, view.topic_words(WORDS_SHOWN), view.topic_titles
-    typical = view.typical_documents(DOCUMENTS_SHOWN)
-    for topic in topics_in_order(view):
-        titles = "; ".join(document.title for document in typical[topic])
-        quotes = " | ".join(document.quote for document in typical[topic])
-        numbers = (f"{weights[topic]:.6f}", f"{view.typical.fit[topic]:.6f}")
-        name, *texts = map(escape_formula, (names[topic], " ".join(words[topic]), titles, quotes))
-        row = [topic, name, *numbers, *texts, view.junk[topic].reason if topic in view.junk else ""]
-        if view.parents is not None:
-            title = escape_formula(titles_above[topic])
-            row += [int(view.parents.topics[topic]), title, f"{view.parents.shares[topic]:.6f}"]
-        writer.writerow(row)
-    return text.getvalue()
 
 
 def link_file(source: Path, place: Path) -> None:

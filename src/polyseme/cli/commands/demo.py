@@ -29,7 +29,8 @@ def demo(output: Path, **given: Any) -> None:
     Fits topics to the docstrings of Python, numpy, scipy and scikit-learn, which every installation has, and writes a
     run folder with the explorer page.
     """
-    from polyseme.runs.fit import FitSettings, fit_run
+    from polyseme.runs.fit import fit_run
+    from polyseme.runs.settings import FitSettings
     from polyseme.text.readers.sources import open_source
 
     check_target(output, overwrite=True)

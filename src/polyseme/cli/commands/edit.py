@@ -63,7 +63,7 @@ def edit(
       polyseme edit letters-run --undo
     """
     from polyseme.runs import open_run
-    from polyseme.runs.changes import edit_changes, edit_run, undo_run
+    from polyseme.runs.edit import edit_changes, edit_run, undo_run
     from polyseme.runs.edit_files import read_edits
     from polyseme.runs.info import Edit
     from polyseme.runs.language_model import language_model_namer

@@ -64,7 +64,7 @@ def explore(
 
       polyseme explore letters-run --picture map.png
     """
-    from polyseme.runs.write import refresh_run
+    from polyseme.runs.changes import refresh_run
 
     if picture is not None:
         if output is not None or stability or title or open:

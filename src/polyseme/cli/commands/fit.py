@@ -66,8 +66,9 @@ def fit(
     if not resume:
         check_inputs(inputs)
 
-    from polyseme.runs.fit import FitSettings, fit_run
+    from polyseme.runs.fit import fit_run
     from polyseme.runs.language_model import language_model_namer
+    from polyseme.runs.settings import FitSettings
     from polyseme.text.readers.reader import read
 
     settings = FitSettings.of(given)

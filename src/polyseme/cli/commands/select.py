@@ -73,7 +73,9 @@ def select(
     check_inputs(inputs)
 
     from polyseme.plots import plot_selection
-    from polyseme.runs.fit import check_n_documents, count_documents, counting_of
+    from polyseme.runs.choosing import check_n_documents
+    from polyseme.runs.counting import count_documents
+    from polyseme.runs.settings import counting_of
     from polyseme.selection import select_n_topics
     from polyseme.text.readers.reader import read
     from polyseme.text.vectorizer import Vectorizer

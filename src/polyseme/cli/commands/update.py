@@ -34,7 +34,7 @@ def update(run: RunFolder, inputs: Inputs, refit: bool, quiet: bool, **reading: 
     """
     check_inputs(inputs)
 
-    from polyseme.runs.changes import update_run
+    from polyseme.runs.update import update_run
     from polyseme.text.readers.reader import read
     from polyseme.utils import perplexity_of
 

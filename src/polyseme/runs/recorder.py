@@ -1,0 +1,73 @@
+"""Documents of a run, written while they are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from polyseme.runs.documents import STORE, TEXTS, DocumentWriter
+from polyseme.runs.info import Duplicates
+from polyseme.runs.run import Run
+from polyseme.text.duplicates import NearDuplicates
+from polyseme.text.readers.inputs import Document
+
+
+class DocumentRecorder:
+    """Writer of documents while they are counted, which also finds near-duplicates.
+
+    texts : whether the run stores the texts. drop : whether to leave out near-duplicates. after : run whose documents
+    come first; new documents are compared with its texts, if it has them.
+    """
+
+    def __init__(self, folder: Path, finder: NearDuplicates, *, texts: bool, drop: bool, after: Run | None) -> None:
+        self._finder, self._drop, self._characters = finder, drop, 0
+        self.n_read = self.n_duplicates = 0
+        """Numbers of documents that were read, and of near-duplicates among them."""
+        if after is None:
+            self._writer = DocumentWriter(folder, texts=texts)
+            self._texts = self._writer if texts else DocumentWriter(folder, name=TEXTS)
+        else:
+            after.store.files.path(f"{STORE}.blocks")  # checked completely, because all blocks are copied
+            self._writer = self._texts = DocumentWriter(folder, texts=texts, after=after.store.documents)
+            if texts:
+                for text in after.store.documents.texts:
+                    finder.add(text)
+            else:
+                finder.skip(after.info.documents)
+
+    def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
+        """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
+        for document in documents:
+            first = self._finder.add(document.text)
+            self.n_read += 1
+            self.n_duplicates += first is not None
+            if first is not None and self._drop:
+                continue
+            self._writer.add(document, first)
+            if self._texts is not self._writer:
+                self._texts.add(document)
+            self._characters += len(document.text)
+            if limit is not None and self._characters > limit:
+                raise TooManyCharacters
+            yield document.text
+
+    @property
+    def duplicates(self) -> Duplicates:
+        """Near-duplicates among the documents that were read."""
+        return Duplicates("drop" if self._drop else "keep", self.n_duplicates, self.n_read)
+
+    def texts(self) -> Iterable[str]:
+        """Return the texts that were recorded."""
+        return self._texts.written().texts
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for writer in {self._writer, self._texts}:
+            writer.__exit__(*error)
+
+
+class TooManyCharacters(Exception):
+    """Raised when the texts are too long to be counted in memory."""
