@@ -17,11 +17,12 @@ from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MultinomialMixture, fit
 from polyseme.explore import from_sklearn, page_data
 from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
-from polyseme.explore.page_data import run_page_data
+from polyseme.explore.page_data import Editing, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
-from polyseme.metrics import distinctive_words, shown_words
+from polyseme.metrics import distances, distinctive_words, shown_words
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.snippets import QueryFinder, parse_query
+from polyseme.runs.names import checked_name
 from polyseme.solvers import Tempered
 from polyseme.text import Vectorizer
 
@@ -314,6 +315,60 @@ def test_topics(fitted, tmp_path):
         },
     }
     run_node("topics", vectors, tmp_path)
+
+
+NAMES = (
+    "Space",
+    " a ",
+    "",
+    " ",
+    "x" * 80,
+    "x" * 81,
+    "a\nb",
+    "a\x1b[2J",
+    "<b>",
+    "a < b",
+    "< img",
+    "```",
+    "é 😀",
+    "\u2028",
+)
+
+
+def is_name(name):
+    try:
+        return checked_name(name) == name.strip()
+    except ValueError:
+        return False
+
+
+def test_edits(fitted, tmp_path):
+    """A page with merged topics shows what merging gives in Python; shares of documents are sums."""
+    model, data = fitted["plain"]
+    data = replace(data, editing=Editing("digest", None, True, True, False, ()))
+    merged = model.with_edited_topics([[0], [1, 3], [2]], [], data.counts)
+    groups = ([0], [1, 3], [2])
+    weights, shares = (
+        np.array([values[..., group].sum(axis=-1) for group in groups])
+        for values in (data.topic_weights, np.asarray(data.doc_topic))
+    )
+    vectors = {
+        "page": page_sections(data, "core", "documents", "counts"),
+        "merged": {
+            "topics": [0, 1, 2],
+            "topic_word": merged.components_.tolist(),
+            "weights": weights.tolist(),
+            "doc_topic": shares.T.tolist(),
+            "distances": distances(merged.components_)[1].tolist(),
+        },
+        "folded": folded(
+            data.vectorizer,
+            lambda row: merged.fold_in(row, inference="posterior").doc_topic,
+            themed_texts(6, seed=5)[0],
+        ),
+        "names": [[name, is_name(name)] for name in NAMES],
+    }
+    run_node("edits", vectors, tmp_path)
 
 
 def test_map(fitted, tmp_path):

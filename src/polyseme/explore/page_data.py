@@ -338,13 +338,16 @@ class Editing:
     """Whether topics and words can be hidden."""
     phrases: bool
     """Whether a banned word also hides the phrases that contain it."""
+    named: tuple[int, ...]
+    """Topics with a name that users have given."""
 
     @classmethod
     def of(cls, view: TopicView) -> Editing:
         """Return what the page of a run or of one of its levels must know."""
         top, phrases = view.finer is None, bool(view.store.vectorizer.phrases)
         merges = top and view.model.edits_topics and view.fitted.inference.is_likelihood
-        return cls(topics_digest(view.fitted.topic_word), view.finer, merges, top, phrases)
+        named = tuple(sorted(view.topic_names))
+        return cls(topics_digest(view.fitted.topic_word), view.finer, merges, top, phrases, named)
 
 
 def page_data(

@@ -2,10 +2,13 @@
 
 import { address } from "./addresses.js";
 import { corpus, loadCorpus, loadModel, loadRules, model } from "./model/corpus.js";
+import { takeUpEdits } from "./model/editing.js";
 import { searchText } from "./model/search.js";
-import { follow, go, here, navigation, searchField } from "./router.js";
+import { showEditBar } from "./pieces/edit_bar.js";
+import { follow, go, here, navigation, searchField, showAgain } from "./router.js";
 import { viewDocument } from "./views/document.js";
 import { viewDocuments } from "./views/documents.js";
+import { viewEdits } from "./views/edits.js";
 import { viewFiner } from "./views/finer.js";
 import { viewFit } from "./views/fit.js";
 import { viewLabels } from "./views/labels.js";
@@ -37,6 +40,7 @@ const VIEWS = {
     only: () => model?.tree?.length || model?.finer?.length,
   },
   fit: { label: "Fit", render: viewFit },
+  edits: { under: "topics", render: viewEdits },
   finer: { under: "topics", render: viewFiner, needs: loadCorpus },
   topic: { under: "topics", render: viewTopic, needs: loadCorpus },
   document: { under: "documents", render: viewDocument, needs: loadAll },
@@ -63,6 +67,11 @@ function findWords(event) {
 
 async function start() {
   await loadModel();
+  await takeUpEdits(() => {
+    showEditBar();
+    return showAgain();
+  });
+  showEditBar();
   document.addEventListener("click", followLink);
   document.getElementById("find").addEventListener("submit", findWords);
   await follow(VIEWS);

@@ -4,7 +4,14 @@ import { SVG, h, s, say } from "./dom.js";
 
 /** @typedef {() => unknown[][] | Promise<unknown[][]>} Rows */
 
-function download(name, content, type) {
+/**
+ * Saves a file.
+ *
+ * @param {string} name
+ * @param {Blob | string} content
+ * @param {string} [type]
+ */
+export function download(name, content, type) {
   const address = URL.createObjectURL(
     content instanceof Blob ? content : new Blob([content], { type }),
   );

@@ -141,6 +141,13 @@ async function show(fragment) {
   }
 }
 
+/** Shows the view again, after what it shows has changed. */
+export async function showAgain() {
+  const focused = document.activeElement?.id;
+  await show(shown);
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
 /**
  * Shows the view of the address, now and whenever it changes.
  *

@@ -97,6 +97,17 @@ export class MapChart {
   }
 
   /**
+   * Sets the map, with the same places and other names.
+   *
+   * @param {DocumentMap} map
+   */
+  use(map) {
+    this.map = map;
+    this.elements.forEach((element) => element.remove());
+    this.elements.clear();
+  }
+
+  /**
    * Sets the color of each point.
    *
    * @param {Uint8Array} colors red, green and blue

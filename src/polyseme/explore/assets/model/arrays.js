@@ -33,6 +33,21 @@ export function fromVarints(bytes, size) {
 }
 
 /**
+ * Encodes varints.
+ *
+ * @param {Numbers} numbers
+ * @returns {Uint8Array}
+ */
+export function toVarints(numbers) {
+  const bytes = [];
+  for (let number of numbers) {
+    for (; number >= 0x80; number = Math.floor(number / 0x80)) bytes.push((number & 0x7f) | 0x80);
+    bytes.push(number);
+  }
+  return Uint8Array.from(bytes);
+}
+
+/**
  * Returns the cumulative sums of the sizes, with a 0 before them.
  *
  * @param {Numbers} sizes

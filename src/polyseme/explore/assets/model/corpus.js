@@ -3,6 +3,7 @@
 
 import { fromVarints, sparse, startsOf, transposed } from "./arrays.js";
 import { section } from "./data.js";
+import { NO_EDITS, editedCore, editedDocuments } from "./edits.js";
 import { WordRules } from "./words.js";
 
 /**
@@ -29,7 +30,8 @@ import { WordRules } from "./words.js";
  * @property {number} K number of topics
  * @property {Sparse} byWord P(w|z), words x topics
  * @property {Sparse} byTopic P(w|z), topics x words
- * @property {number[]} order topics by weight
+ * @property {Set<number>} gone topics that no list has: hidden, deleted, or a part of another one
+ * @property {number[]} order the other topics by weight
  * @property {Uint32Array} rank place of each topic in this order
  * @property {Uint32Array} repeats number of larger topics with the same color
  * @property {Float64Array} unigram P(w)
@@ -64,6 +66,9 @@ import { WordRules } from "./words.js";
  * @property {{kind: string, temperature: number, background: number, note: string}} inference
  * @property {Record<number, string>} junk
  * @property {number[]} colors color of each topic in the style sheet
+ * @property {number[]} hidden_topics
+ * @property {import("./edits.js").Editing | null} editing how edits can be exported
+ * @property {Uint32Array} [targets] the topic that each one became a part of, after edits
  * @property {Float64Array} weights
  * @property {Float64Array} fit
  * @property {Float32Array} places
@@ -138,9 +143,10 @@ export function useModel(core) {
   const values = Float64Array.from(core.word_logs, (code) => Math.exp(-code * core.log_step));
   const byWord = sparse(starts, core.word_topics, values);
   const isJunk = (topic) => Number(topic in core.junk);
-  const order = Array.from(core.weights.keys()).sort(
-    (a, b) => isJunk(a) - isJunk(b) || core.weights[b] - core.weights[a] || a - b,
-  ); // junk topics last
+  const gone = new Set(core.hidden_topics);
+  const order = Array.from(core.weights.keys())
+    .filter((topic) => !gone.has(topic))
+    .sort((a, b) => isJunk(a) - isJunk(b) || core.weights[b] - core.weights[a] || a - b); // junk last
   const rank = new Uint32Array(K);
   order.forEach((topic, place) => (rank[topic] = place));
   const repeats = new Uint32Array(K);
@@ -155,6 +161,7 @@ export function useModel(core) {
     K,
     byWord,
     byTopic: transposed(byWord, K),
+    gone,
     order,
     rank,
     repeats,
@@ -231,6 +238,9 @@ export function useRules(found) {
   rules = new WordRules(found, model.words);
 }
 
+/** @type {import("./edits.js").Edits} */
+let edits = NO_EDITS;
+
 /** Reads `model`. */
 export async function loadModel() {
   useModel(await section("core"));
@@ -239,12 +249,31 @@ export async function loadModel() {
 let loadingCorpus = null;
 
 /**
+ * Sets `model`, and `corpus` if it is there, as they are after edits.
+ *
+ * @param {import("./edits.js").Edits} made
+ */
+export async function useEdits(made) {
+  const isMergedAnew = made.merge !== edits.merge;
+  edits = made;
+  useModel(editedCore(await section("core"), edits));
+  if (!loadingCorpus || !isMergedAnew) return;
+  loadingCorpus = null;
+  await loadCorpus();
+}
+
+/** Returns the section "documents" after edits. */
+export async function currentDocuments() {
+  return editedDocuments(await section("documents"), edits, await section("core"));
+}
+
+/**
  * Reads `corpus` on first use.
  *
  * @returns {Promise<unknown>}
  */
 export function loadCorpus() {
-  loadingCorpus ??= Promise.all([section("documents"), section("counts")]).then(
+  loadingCorpus ??= Promise.all([currentDocuments(), section("counts")]).then(
     ([documents, counts]) => useCorpus(documents, counts),
   );
   return loadingCorpus;

@@ -4,6 +4,7 @@ import { largest } from "./arrays.js";
 import { corpus, countsOfDocument, model } from "./corpus.js";
 
 let labelTable = null;
+let labelTableOf = null; // the corpus; edits replace it
 
 /**
  * Returns the share of each label's tokens in each topic, labels x topics, and the tokens and
@@ -12,7 +13,7 @@ let labelTable = null;
  * @returns {{shares: Float64Array[], tokens: Float64Array, documents: Uint32Array}}
  */
 export function topicsByLabel() {
-  if (labelTable) return labelTable;
+  if (labelTableOf === corpus) return labelTable;
   const { names, of } = corpus.labeled;
   const table = names.map(() => new Float64Array(model.K));
   const tokens = new Float64Array(names.length);
@@ -27,6 +28,7 @@ export function topicsByLabel() {
         table[label][columns[j]] += corpus.tokens[d] * values[j];
     }
   }
+  labelTableOf = corpus;
   labelTable = {
     shares: table.map((row, label) => row.map((n) => (tokens[label] > 0 ? n / tokens[label] : 0))),
     tokens,

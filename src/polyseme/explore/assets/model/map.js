@@ -2,7 +2,9 @@
 
 import { section } from "./data.js";
 import { fromVarints, startsOf } from "./arrays.js";
-import { model } from "./corpus.js";
+import { currentDocuments, model } from "./corpus.js";
+import { editedRegions } from "./edits.js";
+import { nameOfTopic } from "./topics.js";
 
 /**
  * @typedef {object} RegionName
@@ -27,18 +29,23 @@ import { model } from "./corpus.js";
 
 const PLACE_STEPS = 65535;
 
-let loadingMap = null;
+/** @type {WeakMap<import("./corpus.js").Model, Promise<DocumentMap>>} */
+const loadedMaps = new WeakMap();
 
 /**
- * Reads the map on first use.
+ * Reads the map on first use, and after edits.
  *
  * @returns {Promise<DocumentMap>}
  */
 export function loadMap() {
-  loadingMap ??= Promise.all([section("map"), section("documents")]).then(([found, documents]) =>
-    documentMap(found, documents),
-  );
-  return loadingMap;
+  if (!loadedMaps.has(model))
+    loadedMaps.set(
+      model,
+      Promise.all([section("map"), currentDocuments()]).then(([found, documents]) =>
+        documentMap(found, documents),
+      ),
+    );
+  return loadedMaps.get(model);
 }
 
 /**
@@ -54,7 +61,7 @@ export function documentMap(found, documents) {
     size,
     documents: found.documents ?? Uint32Array.from({ length: size }, (_, point) => point),
     places: Float32Array.from(found.places, (code) => code / PLACE_STEPS),
-    names: found.names,
+    names: editedRegions(found.names, model, nameOfTopic),
     starts: startsOf(fromVarints(documents.topics_of_document, model.n_documents)),
     topics: documents.document_topics,
     shares: Float32Array.from(documents.document_shares, (code) => code / model.shares),

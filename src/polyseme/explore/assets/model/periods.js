@@ -3,6 +3,7 @@
 import { corpus, model } from "./corpus.js";
 
 let timeTable = null;
+let timeTableOf = null; // the corpus; edits replace it
 
 /**
  * Returns the number of documents of each period.
@@ -22,7 +23,7 @@ export function documentsOverTime() {
  * @returns {(number | null)[][]}
  */
 export function topicsOverTime() {
-  if (timeTable) return timeTable;
+  if (timeTableOf === corpus) return timeTable;
   const size = corpus.periods.length;
   const table = Array.from({ length: model.K }, () => new Array(size).fill(0));
   const totals = new Float64Array(size);
@@ -34,6 +35,7 @@ export function topicsOverTime() {
     for (let j = starts[d]; j < starts[d + 1]; j++)
       table[columns[j]][period] += corpus.tokens[d] * values[j];
   }
+  timeTableOf = corpus;
   timeTable = table.map((row) =>
     row.map((n, period) => (totals[period] > 0 ? n / totals[period] : null)),
   );

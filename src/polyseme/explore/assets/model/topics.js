@@ -45,7 +45,8 @@ export function relevantWords(topic, lambda, count) {
   return found.slice(0, count);
 }
 
-const wordsKept = new Map();
+/** @type {WeakMap<import("./corpus.js").Model, Map<number, string[]>>} */
+const wordsKept = new WeakMap();
 
 /**
  * Returns the words shown for a topic.
@@ -55,12 +56,24 @@ const wordsKept = new Map();
  * @returns {string[]}
  */
 export function topWords(topic, count) {
-  if (!wordsKept.has(topic))
-    wordsKept.set(
+  if (!wordsKept.has(model)) wordsKept.set(model, new Map());
+  const kept = wordsKept.get(model);
+  if (!kept.has(topic))
+    kept.set(
       topic,
       relevantWords(topic, model.relevance, 15).map(({ word }) => model.words[word]),
     );
-  return wordsKept.get(topic).slice(0, count);
+  return kept.get(topic).slice(0, count);
+}
+
+/**
+ * Returns the name of a topic, or its first three words if it has no name.
+ *
+ * @param {number} topic
+ * @returns {string}
+ */
+export function nameOfTopic(topic) {
+  return model.topic_names[topic] ?? topWords(topic, 3).join(", ");
 }
 
 /**

@@ -1,7 +1,7 @@
 // Names and colors of topics.
 
 import { model } from "../model/corpus.js";
-import { topWords } from "../model/topics.js";
+import { nameOfTopic } from "../model/topics.js";
 
 /**
  * Returns the classes of a topic's color. Topics of the same color differ in the line below their
@@ -11,19 +11,17 @@ import { topWords } from "../model/topics.js";
  * @returns {string}
  */
 export function colorOf(topic) {
-  if (topic < 0) return "none";
+  if (topic < 0 || model.gone.has(topic)) return "none";
   return `c${model.colors[topic]} u${model.repeats[topic] % 4}`;
 }
 
 /**
- * Returns the name of a topic, or its first three words if it has no name.
+ * Returns the name of a topic.
  *
  * @param {number} topic
  * @returns {string}
  */
-export function topicName(topic) {
-  return model.topic_names[topic] ?? topWords(topic, 3).join(", ");
-}
+export const topicName = (topic) => nameOfTopic(topic);
 
 /**
  * Returns the number and the name of a topic.

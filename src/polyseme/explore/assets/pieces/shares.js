@@ -5,6 +5,7 @@ import { bars } from "../charts/bars.js";
 import { chart } from "../charts/chart.js";
 import { empty } from "../dom.js";
 import { percent } from "../format.js";
+import { model } from "../model/corpus.js";
 import { colorOf, topicName, topicTitle } from "./names.js";
 
 /**
@@ -16,7 +17,7 @@ import { colorOf, topicName, topicTitle } from "./names.js";
  */
 export function topicShares(shares, label, { most = 8, least = 0.005 } = {}) {
   const found = Array.from(shares, (share, topic) => ({ topic, share }))
-    .filter(({ share }) => share >= least)
+    .filter(({ topic, share }) => share >= least && !model.gone.has(topic))
     .sort((a, b) => b.share - a.share)
     .slice(0, most);
   if (!found.length) return empty("No topic has any share here.");

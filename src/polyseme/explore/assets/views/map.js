@@ -41,7 +41,7 @@ function dotColor(number) {
 // Colors of the points, and what they mean: [{name, color, share}].
 function byTopic(map) {
   const palette = Array.from({ length: model.K }, (_, topic) =>
-    topic in model.junk ? rgb("--d-none") : dotColor(model.colors[topic]),
+    topic in model.junk || model.gone.has(topic) ? rgb("--d-none") : dotColor(model.colors[topic]),
   );
   return { colors: topicColors(map, palette, rgb("--d-none")), key: null };
 }
@@ -106,6 +106,7 @@ export async function viewMap(_, settings) {
   const panel = h("aside.map-panel.on-map", { "aria-label": "About the map" });
   const hint = h("div.map-card", { hidden: true });
   const chart = (onlyChart ??= new MapChart(map));
+  chart.use(map);
   chart.clear();
   chart.light(null);
   chart.events = {
@@ -364,7 +365,7 @@ export async function viewMap(_, settings) {
         "ul.plain",
         {},
         parts
-          .filter(([, share]) => share >= 0.1)
+          .filter(([topic, share]) => share >= 0.1 && !model.gone.has(topic))
           .slice(0, 3)
           .map(([topic, share]) =>
             h("li", {}, chip(topic), ` ${topicName(topic)} `, h("span.figure", {}, percent(share))),

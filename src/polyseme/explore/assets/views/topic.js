@@ -12,6 +12,7 @@ import { documentsOverTime, topicsOverTime } from "../model/periods.js";
 import { largestDocuments, relevantWords, typicalDocuments } from "../model/topics.js";
 import { card, notHere } from "../pieces/card.js";
 import { documentList } from "../pieces/documents.js";
+import { topicEditor } from "../pieces/edit_topic.js";
 import { FINER_COLUMNS, finerRows, finerTopics } from "../pieces/finer.js";
 import { chip, topicLink } from "../pieces/links.js";
 import { topicMeasures } from "../pieces/measures.js";
@@ -24,7 +25,12 @@ export function viewTopic(argument, settings) {
   if (!(Number.isInteger(topic) && topic >= 0 && topic < model.K))
     return notHere(`There is no topic ${argument}.`);
   const place = model.rank[topic];
-  const beside = (step) => model.order[(place + step + model.K) % model.K];
+  const { length } = model.order;
+  const beside = (step) => model.order[(place + step + length) % length];
+  const target = model.targets?.[topic] ?? topic;
+  if (target !== topic)
+    return notHere(`Topic ${topic} is merged.`, ["It became part of ", topicLink(target), "."]);
+  const isGone = model.gone.has(topic);
   const measures = topicMeasures()
     .slice(1)
     .filter(({ values }) => values[topic] !== null);
@@ -38,17 +44,19 @@ export function viewTopic(argument, settings) {
         "p.lead",
         {},
         `${percent(model.weights[topic])} of all words` +
-          (topic in model.junk ? "" : `, the ${ordinal(place + 1)} of ${model.K}`),
+          (topic in model.junk || isGone ? "" : `, the ${ordinal(place + 1)} of ${length}`),
         measures.map(({ name, values, shown }) => `; ${name} ${shown(values[topic])}`),
         ".",
       ),
       model.junk[topic] && h("p.note", {}, `May not describe a subject: ${model.junk[topic]}.`),
+      isGone && h("p.note", {}, "This topic is hidden: it is out of lists and the map."),
       h(
         "p.pager",
         {},
         h("a", { href: topicAddress(beside(-1)) }, "← heavier"),
         h("a", { href: topicAddress(beside(1)) }, "lighter →"),
       ),
+      !isGone && topicEditor(topic),
     ),
     h(
       "div.columns",

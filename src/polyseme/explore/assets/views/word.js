@@ -9,6 +9,7 @@ import { corpus, model, rules } from "../model/corpus.js";
 import { documentsOfSenses, neighborsOf, sensesOf } from "../model/senses.js";
 import { relevantWords } from "../model/topics.js";
 import { card, notHere } from "../pieces/card.js";
+import { banButton } from "../pieces/edit_topic.js";
 import { documentLink, topicLink, wordLink } from "../pieces/links.js";
 import { topicRows, topicShares } from "../pieces/shares.js";
 
@@ -53,6 +54,9 @@ export function viewWord(argument) {
           ? ` Also counts ${forms.slice(0, 8).join(", ")}${forms.length > 8 ? " …" : ""}.`
           : "",
       ),
+      model.hidden.includes(word)
+        ? h("p.note", {}, "This word is banned: lists and names do not show it.")
+        : model.editing?.hides && h("p.pager", {}, banButton(model.words[word])),
     ),
     h(
       "div.columns.wide-left",

@@ -14,10 +14,11 @@ export function viewWords(_, settings) {
   wordsByTotal ??= Array.from(model.word_totals.keys()).sort(
     (a, b) => model.word_totals[b] - model.word_totals[a] || a - b,
   );
+  const hidden = new Set(model.hidden);
   const find = (part, most) => {
-    const found = part
-      ? wordsByTotal.filter((word) => model.words[word].toLowerCase().includes(part))
-      : wordsByTotal;
+    const found = wordsByTotal.filter(
+      (word) => !hidden.has(word) && model.words[word].toLowerCase().includes(part),
+    );
     return { items: found.slice(0, 2 * most), all: found.length };
   };
   const list = (items) =>
@@ -49,7 +50,14 @@ export function viewWords(_, settings) {
     h(
       "section.card",
       {},
-      browser({ label: "Word contains", settings, find, list, total: model.n_words, noun: "word" }),
+      browser({
+        label: "Word contains",
+        settings,
+        find,
+        list,
+        total: model.n_words - hidden.size,
+        noun: "word",
+      }),
     ),
   ];
 }
