@@ -19,6 +19,7 @@ LAYERS = (
     {"metrics", "simplex", "layout"},
     {"text", "estimators", "scale"},
     {"selection", "retrieval", "datasets"},
+    {"uncertainty"},
     {"runs", "plots"},
     {"explore"},
     {"__init__"},

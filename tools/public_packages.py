@@ -3,5 +3,5 @@
 PACKAGES = (
     "polyseme", "polyseme.datasets", "polyseme.explore", "polyseme.layout", "polyseme.losses", "polyseme.metrics",
     "polyseme.plots", "polyseme.priors", "polyseme.retrieval", "polyseme.scale", "polyseme.selection",
-    "polyseme.simplex", "polyseme.solvers", "polyseme.text",
+    "polyseme.simplex", "polyseme.solvers", "polyseme.text", "polyseme.uncertainty",
 )  # fmt: skip

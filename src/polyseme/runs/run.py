@@ -311,6 +311,40 @@ class Run:
         """
         return self.view.evaluate(source, n_words=n_words, smoothing=smoothing, verbose=verbose, **reading)
 
+    def bootstrap(
+        self,
+        n_resamples: int = 100,
+        *,
+        clusters: Any = None,
+        level: float = 0.95,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> Any:
+        """Return intervals for the topics, their words and their weights, from fits to resampled documents.
+
+        Parameters
+        ----------
+        n_resamples : int, default=100
+            Number of resamples.
+        clusters : str or sequence, default=None
+            Column of the run ("label", "source" ...) or values that say which documents belong together. Whole clusters
+            are drawn; a document without a value is a cluster of its own. None: every document is drawn on its own.
+        level : float, default=0.95
+            Level of the intervals.
+        random_state : int, default=0
+            Seed of the random numbers.
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        polyseme.uncertainty.Bootstrap
+            Intervals; see `polyseme.uncertainty.bootstrap`.
+        """
+        return self.view.bootstrap(
+            n_resamples, clusters=clusters, level=level, random_state=random_state, verbose=verbose
+        )
+
     def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Any:
         """Write the explorer page: one HTML file that needs no server and no network.
 

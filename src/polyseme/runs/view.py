@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -34,6 +34,9 @@ from polyseme.runs.store import RunStore
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.sources import open_source
 from polyseme.utils import effective_threads
+
+if TYPE_CHECKING:
+    from polyseme.uncertainty import Bootstrap
 
 SAMPLE_SIZE = 10_000
 """Number of documents in the sample of a run that is too large for memory."""
@@ -347,6 +350,29 @@ class TopicView:
             frame, counts = count_words(self.store, open_source(source, **reading), reporter(verbose))
             labels = frame["label"].to_list()
         return evaluate(view.model, counts, main_labels(labels), n_words=n_words, smoothing=smoothing)
+
+    def bootstrap(
+        self,
+        n_resamples: int = 100,
+        *,
+        clusters: Any = None,
+        level: float = 0.95,
+        random_state: int = 0,
+        verbose: int = 0,
+        **options: Any,
+    ) -> Bootstrap:
+        """Return intervals for the topics, their words and their weights, from fits to resampled documents."""
+        from polyseme.uncertainty import bootstrap
+
+        if isinstance(clusters, str):
+            if clusters not in COLUMNS:
+                raise InputError(f"clusters must be a column of the run ({', '.join(COLUMNS)}), got {clusters!r}.")
+            clusters = [value or f"\0{row}" for row, value in enumerate(self.corpus.column(clusters))]
+        with reporter(verbose).stage("fitting resamples") as update:
+            return bootstrap(
+                self.model, self.corpus.counts, n_resamples, clusters=clusters, level=level, random_state=random_state,
+                progress=lambda done, total: update(done, total, ""), **options,
+            )  # fmt: skip
 
     @property
     def title(self) -> str | None:

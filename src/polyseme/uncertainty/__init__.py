@@ -1,0 +1,6 @@
+"""Intervals for what a fitted model says: topics, their shares, and differences between groups of documents."""
+
+from polyseme.uncertainty.bootstrap import Bootstrap, Shares, bootstrap
+from polyseme.uncertainty.intervals import Differences, Intervals
+
+__all__ = ["Bootstrap", "Differences", "Intervals", "Shares", "bootstrap"]

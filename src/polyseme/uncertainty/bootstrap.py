@@ -1,0 +1,674 @@
+"""Resampled fits: how sure the topics, their words and their shares are.
+
+Documents, or clusters of documents, are drawn with replacement, as weights of the documents. Every resample is fitted
+from the topics of the model, to convergence, and its topics are matched with them. A topic comes back in a resample if
+its match is nearer to it than to every other topic of the model; resamples in which it does not come back are reported
+and left out of its intervals.
+
+Resamples show the spread of an estimate, but not its bias: with short documents the topics of maximum likelihood differ
+from the true ones however many documents there are, because every document adds K - 1 parameters (the weights of its
+topics). A second kind of resamples measures the bias: documents are drawn from the fitted model itself, with weights
+from their posteriors, and fitted in the same way. The mean difference between these fits and the model that they were
+drawn from is subtracted from P(w|z); for shares, whose bias is small, it widens the interval. The posteriors need the
+prior of the weights. Its concentration follows from pairs of tokens of a document: how often both have the same topic.
+
+P(w|z) is estimated from a limited number of tokens, so its intervals are those of a Poisson count whose exposure
+reproduces the spread of the resamples. A word that a topic does not have in any resample has an interval, too: it
+comes from the spread of the other words of the topic, and from the fits to drawn documents, in which topics have a
+small share of all words of the corpus.
+
+The share of a topic in a group of documents is the mean of P(z|d) over the documents, each with the same weight. It is
+the weight with which the topics explain the mean document of the group, sum_d x_d / n_d: given the topics, the
+expectation of this document has no error from the shortness of documents, which a mean of estimated weights would have.
+
+References
+----------
+- Efron, B., and Tibshirani, R. (1993). An introduction to the bootstrap. Chapman and Hall.
+- Garwood, F. (1936). Fiducial limits for the Poisson distribution. Biometrika 28, 437-442.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from polyseme.core.dirichlet import LearnedPosterior
+from polyseme.core.fitted import FittedTopics
+from polyseme.core.fold_in import MaximumLikelihood, select_known_words
+from polyseme.core.shard import sparse_counts
+from polyseme.datasets import draw_tokens
+from polyseme.errors import InputError, UnsupportedError
+from polyseme.estimators import PLSA
+from polyseme.estimators.validation import count_data
+from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows
+from polyseme.metrics import shown_words
+from polyseme.metrics.clustering import label_numbers
+from polyseme.metrics.coherence import Cooccurrence, coherence_of
+from polyseme.metrics.words import fitted_topics, word_amounts
+from polyseme.solvers.batch import BatchFit, Problem, fit_batch
+from polyseme.uncertainty.intervals import (
+    Differences,
+    Intervals,
+    Sampling,
+    count_intervals,
+    differences_of,
+    normal_intervals,
+    share_intervals,
+)
+from polyseme.utils import check_integer, check_n_jobs, effective_threads
+
+_MIX = 0.05
+"""Share of the unigram in the topics from which documents are drawn: a topic without a word would never get it."""
+_TOL, _MAX_ITER = 1e-4, 500
+"""A fit ends when ten iterations gain at most this many nats per token: fits that end early stay near their start, and
+intervals become too short."""
+_LEAST_TOKENS = 3
+"""Expected number of tokens of a word in a topic from which the spread of the resamples is used as it is."""
+_LEAST_CONCENTRATION, _MOST_CONCENTRATION = 0.02, 100.0
+"""Limits of the concentration of the prior, divided by the number of topics."""
+_LEAST_MEAN = 1e-3
+"""Smallest mean weight of a topic in the prior."""
+_BURN_IN = 50
+"""Steps of Gibbs sampling that are not used."""
+_NUMBERS = 1 << 24
+"""Numbers in the weights of documents of the fits that are in memory at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Shares of the topics in groups of documents.
+
+    Attributes
+    ----------
+    names : list
+        The groups.
+    documents : array of int of shape (n_groups,)
+        Number of documents with words in each group.
+    shares : Intervals of shape (n_groups, K)
+        Mean of P(z|d) over the documents of each group.
+    others : Intervals of shape (n_groups, K)
+        The same for all documents of the other groups.
+    draws : array of shape (n_resamples, 2 n_groups, K)
+        Shares in the groups, then in the others, in every resample; NaN if a topic did not come back.
+    biases : array of shape (2 n_groups, K)
+        Estimated biases of these shares.
+    sampling : Sampling
+        Level and degrees of freedom of the intervals.
+    """
+
+    names: list[Any]
+    documents: Array
+    shares: Intervals
+    others: Intervals
+    draws: Floats = field(repr=False)
+    biases: Floats = field(repr=False)
+    sampling: Sampling = field(repr=False)
+
+    def compare(self, first: Any, second: Any = None) -> Differences:
+        """Return how much more of each topic a group has than another one.
+
+        Parameters
+        ----------
+        first : object
+            Name of a group.
+        second : object, default=None
+            Name of another group. None: all documents of the other groups.
+
+        Returns
+        -------
+        Differences
+            Share in the first group minus share in the second, one number per topic.
+        """
+        row = self._row(first)
+        other = row + len(self.names) if second is None else self._row(second)
+        return self._differences(np.array([row]), np.array([other]))[0]
+
+    def compare_all(self) -> Differences:
+        """Return the differences between every group and all documents of the other groups.
+
+        Returns
+        -------
+        Differences
+            Arrays of shape (n_groups, K). False discovery rates are over all of them.
+        """
+        rows = np.arange(len(self.names))
+        return self._differences(rows, rows + len(rows))
+
+    def _row(self, name: Any) -> int:
+        if name not in self.names:
+            raise InputError(f"There is no group {name!r}: the groups are {', '.join(map(repr, self.names))}.")
+        return self.names.index(name)
+
+    def _differences(self, first: Array, second: Array) -> Differences:
+        both = np.concatenate([self.shares.estimate, self.others.estimate])
+        spread = self.sampling.error(self.draws[:, first] - self.draws[:, second])
+        error = np.hypot(spread, self.biases[first] - self.biases[second])
+        return differences_of(both[first] - both[second], error, self.sampling.level, self.sampling.df)
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Intervals from resampled fits, by `bootstrap`.
+
+    Attributes
+    ----------
+    level : float
+        Level of the intervals, such as 0.95.
+    n_resamples : int
+        Number of fits to resampled documents.
+    n_simulations : int
+        Number of fits to drawn documents, which measure the bias.
+    topic_word : Intervals of shape (K, n_words)
+        P(w|z). The estimate is corrected for the bias of short documents.
+    topic_weights : Intervals of shape (K,)
+        P(z), the share of all tokens.
+    returned : array of shape (K,)
+        Share of the resamples in which each topic came back. The intervals of a topic hold for these resamples.
+    moved : array of shape (K,)
+        Total variation distance of each topic of the model from the topic of a fit that continues from it to
+        convergence, which the resamples are compared with.
+    words : array of int of shape (K, n)
+        Columns of the words shown for each topic.
+    word_ranks : Intervals of shape (K, n)
+        Ranks of these words by P(w|z), 1 for the most probable word.
+    coherence : Intervals of shape (K,)
+        Coherence (NPMI in documents) of these words.
+    groups : Shares or None
+        Shares of the topics in groups of documents, if groups were given.
+    concentration : float
+        Concentration of the Dirichlet prior of P(z|d): small if documents have few topics.
+    vocabulary : array of str or None
+        The word of each column.
+    """
+
+    level: float
+    n_resamples: int
+    n_simulations: int
+    topic_word: Intervals
+    topic_weights: Intervals
+    returned: Floats
+    moved: Floats
+    words: Array
+    word_ranks: Intervals
+    coherence: Intervals
+    groups: Shares | None
+    concentration: float
+    vocabulary: Array | None
+
+    def doc_topic(self, X: Any, *, n_draws: int = 400, random_state: int = 0) -> Intervals:
+        """Return P(z|d) of documents with intervals from draws of their posteriors, with the topics fixed.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+        n_draws : int, default=400
+            Number of draws.
+        random_state : int, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        Intervals
+            Arrays of shape (n_documents, K).
+        """
+        counts = _counts_of(X, self.topic_word.estimate.shape[1])
+        topics = normalize_rows(self.topic_word.estimate)
+        counts, _ = select_known_words(counts, np.asarray(topics.sum(axis=0) > 0))
+        prior = prior_of(self.concentration, self.topic_weights.estimate)
+        gamma = document_posteriors(counts, topics, prior, n_threads=1)
+        rng, tail = np.random.default_rng(random_state), (1 - self.level) / 2
+        parts = []
+        for rows, block in counts.blocks(max(1, _NUMBERS // (n_draws * len(topics)))):
+            draws = posterior_draws(block, topics, prior, gamma[rows], n_draws, rng)
+            parts.append([draws.mean(axis=0), *np.quantile(draws, (tail, 1 - tail), axis=0), draws.std(axis=0)])
+        return Intervals(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def __str__(self) -> str:
+        lines = [f"{'topic':>5} {'weight':>6}  {f'{self.level:.0%} interval':>14}  {'came back':>9}  words"]
+        weights = self.topic_weights
+        for k in np.argsort(-weights.estimate, kind="stable").tolist():
+            interval = f"{weights.low[k]:.1%} to {weights.high[k]:.1%}"
+            words = [str(word) if self.vocabulary is None else self.vocabulary[word] for word in self.words[k]]
+            shown = ", ".join(words)
+            line = f"{k:>5} {weights.estimate[k]:>6.1%}  {interval:>14}  {self.returned[k]:>9.0%}  "
+            lines.append(line + (shown if len(line + shown) <= 100 else shown[: 99 - len(line)] + "…"))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def bootstrap(
+    model: Any,
+    X: Any = None,
+    n_resamples: int = 100,
+    *,
+    clusters: Any = None,
+    groups: Any = None,
+    level: float = 0.95,
+    n_simulations: int = 20,
+    n_words: int = 10,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Bootstrap:
+    """Return intervals for the topics of a model and their shares, from fits to resampled documents.
+
+    Parameters
+    ----------
+    model : estimator or Run
+        A model fitted by maximum likelihood without priors and without a background, or a run with such a model.
+    X : array-like or sparse matrix of shape (n_documents, n_words), default=None
+        The training documents. None: those of the run.
+    n_resamples : int, default=100
+        Number of resamples.
+    clusters : sequence, default=None
+        The cluster of each document, such as its author. Whole clusters are drawn, so that documents of a cluster need
+        not be independent. None: every document is drawn on its own.
+    groups : sequence or sparse matrix of shape (n_groups, n_documents), default=None
+        The group of each document, whose shares of the topics get intervals; None, NaN or "" is no group. A matrix has
+        the weight of each document in each group.
+    level : float, default=0.95
+        Level of the intervals.
+    n_simulations : int, default=20
+        Number of fits to documents drawn from the model, which measure the bias of short documents. 0: no correction.
+    n_words : int, default=10
+        Number of words of each topic whose ranks and coherence get intervals.
+    random_state : int, default=0
+        Seed of the random numbers.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. Results do not depend on it.
+    progress : callable, default=None
+        Called with (fits done, number of fits).
+
+    Returns
+    -------
+    Bootstrap
+        Intervals for P(w|z), P(z), ranks of words, coherence, and shares in groups; P(z|d) by `Bootstrap.doc_topic`.
+    """
+    if X is None:
+        model, X = model.model, model.counts
+    fitted = _checked_model(model)
+    n_resamples = check_integer("n_resamples", n_resamples, least=2)
+    n_simulations = check_integer("n_simulations", n_simulations, least=0)
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, got {level}.")
+    counts = _counts_of(X, fitted.topic_word.shape[1])
+    counts, _ = select_known_words(counts, np.asarray(fitted.topic_word.sum(axis=0) > 0))
+    names, membership = _membership(groups, counts.n_docs)
+    units = _Units.of(clusters, counts.n_docs)
+    sampling = Sampling(level, min(n_resamples, units.n) - 1, float(np.sqrt(units.n / (units.n - 1))))
+    fits = _Fits(counts, fitted.n_topics, effective_threads(check_n_jobs(n_jobs)))
+    words = shown_words(word_amounts(model), n_words)
+
+    center = fits.one(Problem(fitted.n_topics, fitted.topic_word))
+    topics = center.topic_word.astype(np.float64)
+    tables = _Tables(counts, membership, words)
+    shares = tables.shares(topics, np.ones(counts.n_docs))
+    total = n_resamples + n_simulations
+
+    start = (center.doc_topic, center.topic_word)
+    draws = (units.weights(np.random.default_rng([random_state, 0, number])) for number in range(n_resamples))
+    spread, resamples = _Moments(topics), []
+    for problem, fit in fits.of(Problem(fitted.n_topics, start, weights) for weights in draws):
+        assert problem.document_weights is not None
+        matched = _matched(topics, fit.topic_word)
+        spread.add(matched)
+        returned = matched.returned[:, np.newaxis]
+        resamples.append(
+            _Resample(
+                np.where(matched.returned, tables.shares(matched.topics, problem.document_weights), np.nan),
+                np.where(returned, _ranks(matched.topics, words), np.nan),
+                tables.coherence(problem.document_weights),
+            )
+        )
+        if progress is not None:
+            progress(len(resamples), total)
+
+    concentration = pair_concentration(counts, topics)
+    source = _Source.of(counts, topics, prior_of(concentration, shares[0]), fits.n_threads)
+    bias, found, expected = _Moments(source.topics), [], []
+    for number in range(n_simulations):
+        theta, sample = source.draw(np.random.default_rng([random_state, 1, number]))
+        start = (theta.astype(counts.dtype), source.topics.astype(counts.dtype))
+        matched = _matched(source.topics, fits.one(Problem(fitted.n_topics, start, counts=sample)).topic_word)
+        bias.add(matched)
+        found.append(tables.with_counts(sample).shares(matched.topics, np.ones(counts.n_docs)))
+        expected.append(tables.means(theta))
+        if progress is not None:
+            progress(n_resamples + number + 1, total)
+
+    share_draws, ranks, coherence = (np.array(values) for values in zip(*resamples, strict=True))
+    biases, root_biases = np.zeros(shares.shape), np.zeros(shares.shape)
+    if n_simulations:
+        biases = np.mean(found, axis=0) - np.mean(expected, axis=0)
+        root_biases = np.mean(np.sqrt(found) - np.sqrt(expected), axis=0)
+    share_error = np.hypot(sampling.error(np.sqrt(share_draws)), root_biases)
+    share_parts = share_intervals(shares, share_error, level, sampling.df)
+    n_groups = len(names)
+    return Bootstrap(
+        level,
+        n_resamples,
+        n_simulations,
+        _topic_intervals(topics, spread, bias, shares[0] * counts.totals.sum(), sampling),
+        share_parts[0],
+        spread.returned / n_resamples,
+        0.5 * np.abs(topics - fitted.topic_word).sum(axis=1),
+        words,
+        sampling.quantiles(_ranks(topics, words), ranks),
+        normal_intervals(tables.coherence(np.ones(counts.n_docs)), sampling.error(coherence), level, sampling.df),
+        None
+        if groups is None
+        else Shares(
+            names, tables.n_documents, share_parts[1 : n_groups + 1], share_parts[n_groups + 1 :], share_draws[:, 1:],
+            biases[1:], sampling,
+        ),
+        concentration,
+        fitted.vocabulary,
+    )  # fmt: skip
+
+
+class _Resample(NamedTuple):
+    shares: Floats
+    ranks: Floats
+    coherence: Floats
+
+
+def _checked_model(model: Any) -> FittedTopics:
+    """Return the topics of a model, or raise UnsupportedError if its fit cannot be repeated by `fit_batch`."""
+    fitted = fitted_topics(model)
+    if fitted is None:
+        raise InputError("The model has no topics yet: call fit first.")
+    inference = fitted.inference
+    plain = isinstance(inference, MaximumLikelihood) and inference.temperature == 1 and inference.prior is None
+    if not plain or inference.background is not None:
+        raise UnsupportedError(
+            "Intervals need topics fitted by maximum likelihood, without priors and without a background: fit PLSA() "
+            "or NMF() with the Kullback-Leibler loss."
+        )
+    if not fitted.active.all():
+        raise UnsupportedError("A topic of the model has no documents: fit fewer topics.")
+    return fitted
+
+
+def _counts_of(X: Any, n_words: int) -> SparseCounts:
+    """Return checked counts with as many columns as the model has words."""
+    checked = sp.csr_array(count_data(PLSA(), X, reset=True))
+    if checked.shape[1] != n_words:
+        raise InputError(f"X has {checked.shape[1]} columns, but the model has {n_words} words.")
+    return sparse_counts(checked, np.dtype(np.float32))
+
+
+def _membership(groups: Any, n_documents: int) -> tuple[list[Any], sp.csr_array]:
+    """Return the names of groups, and the weights of the documents in them (groups x documents)."""
+    if groups is None:
+        return [], sp.csr_array((0, n_documents))
+    if sp.issparse(groups):
+        if groups.shape[1] != n_documents:
+            raise InputError(f"groups must have a column for each of the {n_documents} documents.")
+        return list(range(groups.shape[0])), sp.csr_array(groups, dtype=np.float64)
+    names, numbers = label_numbers(groups, n_documents)
+    known = np.flatnonzero(numbers >= 0)
+    shape = (len(names), n_documents)
+    return names, sp.csr_array((np.ones(known.size), (numbers[known], known)), shape=shape)
+
+
+class _Units(NamedTuple):
+    """What is drawn with replacement."""
+
+    n: int
+    number: Array | None
+    """Number of the cluster of each document; None: every document is drawn on its own."""
+
+    @classmethod
+    def of(cls, clusters: Any, n_documents: int) -> _Units:
+        if clusters is None:
+            return cls(n_documents, None)
+        names, numbers = label_numbers(clusters, n_documents)
+        if (numbers < 0).any():
+            raise InputError("clusters must have a value for every document: give documents without one their own.")
+        if len(names) < 2:
+            raise InputError("clusters must have at least two different values.")
+        return cls(len(names), numbers)
+
+    def weights(self, rng: np.random.Generator) -> Floats:
+        """Return how often each document is drawn."""
+        drawn = rng.multinomial(self.n, np.full(self.n, 1 / self.n)).astype(np.float64)
+        return drawn if self.number is None else drawn[self.number]
+
+
+class _Fits:
+    """Fits of problems with the same counts, as many at a time as memory allows."""
+
+    def __init__(self, counts: SparseCounts, n_topics: int, n_threads: int) -> None:
+        self.counts, self.n_threads = counts, n_threads
+        self._at_once = max(n_threads, min(16, _NUMBERS // max(1, counts.n_docs * n_topics)))
+
+    def of(self, problems: Iterable[Problem]) -> Iterator[tuple[Problem, BatchFit]]:
+        """Yield the problems with their fits."""
+        remaining = iter(problems)
+        while part := list(islice(remaining, self._at_once)):
+            fits = fit_batch(self.counts, part, max_iter=_MAX_ITER, tol=_TOL, n_threads=self.n_threads)
+            yield from zip(part, fits, strict=True)
+
+    def one(self, problem: Problem) -> BatchFit:
+        """Return the fit of one problem."""
+        return next(self.of([problem]))[1]
+
+
+class _Tables:
+    """Counts of words in the corpus and in groups, and of pairs of words in documents, for any weights of documents."""
+
+    def __init__(self, counts: SparseCounts, membership: sp.csr_array, words: Array) -> None:
+        self._counts, self._X, self._membership, self._words = counts, counts.matrix(), membership, words
+        self._lengths = counts.totals
+        self._inverse = np.divide(1, self._lengths, out=np.zeros(counts.n_docs), where=self._lengths > 0)
+        columns, places = np.unique(words, return_inverse=True)
+        self._places = places.reshape(words.shape)
+        self._present = sp.csr_array(self._X[:, columns] > 0, dtype=np.float64)
+
+    def with_counts(self, counts: SparseCounts) -> _Tables:
+        """Return tables of other counts of the same words."""
+        return _Tables(counts, self._membership, self._words)
+
+    @property
+    def n_documents(self) -> Array:
+        """Number of documents with words in each group."""
+        return np.asarray((self._membership > 0) @ (self._lengths > 0).astype(np.int64))
+
+    def shares(self, topics: Floats, weights: Floats) -> Floats:
+        """Return P(z), then the shares of the topics in each group, then those in all other documents of groups."""
+        rows = sp.csr_array(self._membership * (weights * self._inverse * self._lengths.mean()))
+        inside = sp.csr_array(rows @ self._X)
+        every = sp.csr_array(inside.sum(axis=0)[np.newaxis])
+        rest = sp.csr_array(sp.vstack([every] * inside.shape[0]) - inside) if inside.shape[0] else inside
+        pooled = sp.csr_array(sp.vstack([sp.csr_array((weights @ self._X)[np.newaxis]), inside, rest]))
+        pooled.data = np.where(pooled.data > 1e-9 * pooled.data.max(), pooled.data, 0)  # rounding of the difference
+        pooled.eliminate_zeros()
+        counts = sparse_counts(pooled, self._counts.dtype)
+        found = MaximumLikelihood().weights(counts, topics.astype(counts.dtype), None, n_threads=1).doc_topic
+        return np.where(counts.totals[:, np.newaxis] > 0, found, np.nan)
+
+    def means(self, theta: Floats) -> Floats:
+        """Return what `shares` estimates if the weights of the documents are `theta`."""
+        rows = self._membership * (self._lengths > 0)
+        every = np.asarray(rows.sum(axis=0)).ravel()
+        sums, sizes = rows @ theta, np.asarray(rows.sum(axis=1)).ravel()
+        others = every @ theta - sums, every.sum() - sizes
+        return np.vstack(
+            [
+                self._lengths @ theta / self._lengths.sum(),
+                *(
+                    np.divide(
+                        total, size[:, np.newaxis], out=np.full(total.shape, np.nan), where=size[:, np.newaxis] > 0
+                    )
+                    for total, size in ((sums, sizes), others)
+                ),
+            ]
+        )
+
+    def coherence(self, weights: Floats) -> Floats:
+        """Return the coherence of the words of each topic."""
+        together = np.asarray((self._present.T @ (sp.diags_array(weights) @ self._present)).todense())
+        pairs = together[self._places[:, :, np.newaxis], self._places[:, np.newaxis]]
+        return coherence_of(Cooccurrence(pairs, round(weights.sum()), "documents", None)).topics
+
+
+class _Matched(NamedTuple):
+    topics: Floats
+    """Topics of a fit in the order of those that they are matched with."""
+    returned: Array
+    """Whether the match of each topic is nearer to it than to every other topic."""
+
+
+def _matched(topics: Floats, others: Array) -> _Matched:
+    """Match the topics of a fit with others, one to one, with the smallest total distance."""
+    others = others.astype(np.float64)
+    costs = cdist(topics, others, "cityblock")
+    rows, order = linear_sum_assignment(costs)
+    return _Matched(others[order], costs.argmin(axis=0)[order] == rows)
+
+
+class _Moments:
+    """Mean and variance of the differences between topics and their matches, where these came back."""
+
+    def __init__(self, topics: Floats) -> None:
+        self.topics = topics
+        self.returned = np.zeros(len(topics))
+        self._sums, self._squares = np.zeros(topics.shape), np.zeros(topics.shape)
+
+    def add(self, matched: _Matched) -> None:
+        difference = np.where(matched.returned[:, np.newaxis], matched.topics - self.topics, 0)
+        self.returned += matched.returned
+        self._sums += difference
+        self._squares += difference**2
+
+    @property
+    def mean(self) -> Floats:
+        """Mean difference; zero for a topic that never came back."""
+        return np.asarray(self._sums / np.maximum(self.returned, 1)[:, np.newaxis])
+
+    @property
+    def variance(self) -> Floats:
+        """Variance; zero for a topic that came back less than twice."""
+        n = self.returned[:, np.newaxis]
+        return np.asarray(np.maximum(self._squares - n * self.mean**2, 0) / np.maximum(n - 1, 1))
+
+
+def _ranks(topics: Floats, words: Array) -> Floats:
+    """Return the rank of some words of each topic; 1 for the most probable word."""
+    values = np.take_along_axis(topics, words, axis=1)
+    ordered = np.sort(topics, axis=1)
+    larger = [row.size - np.searchsorted(row, own, side="right") for row, own in zip(ordered, values, strict=True)]
+    return np.array(larger, dtype=np.float64) + 1
+
+
+def _topic_intervals(topics: Floats, spread: _Moments, bias: _Moments, tokens: Floats, sampling: Sampling) -> Intervals:
+    """Return intervals for P(w|z). `tokens` are the expected numbers of tokens of the topics."""
+    estimate = np.maximum(topics - bias.mean, 0)
+    least = 1 / np.maximum(tokens, 1)[:, np.newaxis]
+    variance = spread.variance * sampling.inflation**2
+    per_unit = np.maximum(np.divide(variance, topics, out=np.zeros(topics.shape), where=topics > 0), least)
+    enough = topics > _LEAST_TOKENS * least
+    for row, use, values in zip(per_unit, enough, per_unit.copy(), strict=True):
+        if use.any():
+            row[~use] = np.median(values[use])
+    drawn = bias.topics
+    per_unit = np.maximum(
+        per_unit,
+        np.divide(
+            bias.variance, drawn, out=np.zeros(topics.shape), where=(drawn > 0) & (bias.returned > 1)[:, np.newaxis]
+        ),
+    )
+    found = count_intervals(estimate, per_unit, sampling.level)
+    unknown = spread.returned < 2
+    for part in (found.low, found.high, found.error):
+        part[unknown] = np.nan
+    return found
+
+
+# the model that documents are drawn from
+
+
+def pair_concentration(counts: SparseCounts, topics: Floats) -> float:
+    """Return the concentration of the Dirichlet prior of P(z|d), from pairs of tokens of the same document.
+
+    With l the linear estimate of a token's topics, sum_w x_w l_w / n_d has expectation theta_d, and the mean product of
+    different tokens of a document has expectation sum_k E theta_k^2, whatever the length of the document.
+    """
+    X, lengths = counts.matrix().astype(np.float64), counts.totals
+    totals = np.asarray(X.sum(axis=0)).ravel()
+    weighted = topics * np.divide(totals.sum(), totals, out=np.zeros(totals.size), where=totals > 0)
+    scores = np.linalg.lstsq(weighted @ topics.T, weighted, rcond=None)[0]
+    sums = X @ scores.T
+    products = (sums**2).sum(axis=1) - X @ (scores**2).sum(axis=0)
+    pairs = (lengths * (lengths - 1)).sum()
+    K = len(topics)
+    mean = sums.sum(axis=0) / lengths.sum()
+    same, apart = products.sum() / pairs if pairs > 0 else 1.0, float((mean**2).sum())
+    found = (1 - same) / (same - apart) if same > apart else np.inf
+    return float(np.clip(found, _LEAST_CONCENTRATION * K, _MOST_CONCENTRATION * K))
+
+
+def prior_of(concentration: float, mean: Floats) -> Floats:
+    """Return the parameters of the prior."""
+    used = np.maximum(mean, _LEAST_MEAN)
+    return np.asarray(concentration * used / used.sum())
+
+
+def document_posteriors(counts: SparseCounts, topics: Floats, prior: Floats, *, n_threads: int) -> Floats:
+    """Return the parameters of the Dirichlet posterior of every document (documents x K)."""
+    found = LearnedPosterior(prior).weights(counts, topics.astype(counts.dtype), None, n_threads=n_threads)
+    return np.maximum(found.parameters["gamma"], 1e-4, dtype=np.float64)
+
+
+def posterior_draws(
+    counts: SparseCounts, topics: Floats, prior: Floats, gamma: Floats, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """Return draws from the posteriors of P(z|d) (draws x documents x K), by Gibbs sampling from `gamma`.
+
+    In turn, every token draws its topic and every document its weights.
+    """
+    x, of_words = np.rint(counts.values).astype(np.int64), topics.T[counts.indices]
+    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+    draws = np.empty((n_draws, *gamma.shape))
+    theta = normalize_rows(gamma)
+    for number in range(-_BURN_IN, n_draws):
+        tokens = rng.multinomial(x, normalize_rows(theta[rows] * of_words + 1e-300))
+        sums = np.zeros(gamma.shape)
+        np.add.at(sums, rows, tokens)
+        theta = normalize_rows(rng.standard_gamma(prior + sums) + 1e-300)
+        if number >= 0:
+            draws[number] = theta
+    return draws
+
+
+class _Source(NamedTuple):
+    """The model that documents are drawn from."""
+
+    topics: Floats
+    posteriors: Floats
+    lengths: Array
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, counts: SparseCounts, topics: Floats, prior: Floats, n_threads: int) -> _Source:
+        unigram = counts.word_totals(None)
+        mixed = normalize_rows((1 - _MIX) * topics + _MIX * unigram / unigram.sum())
+        posteriors = document_posteriors(counts, topics, prior, n_threads=n_threads)
+        return cls(mixed, posteriors, np.rint(counts.totals).astype(np.int64), counts.dtype)
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, SparseCounts]:
+        """Return weights of the documents from their posteriors, and counts drawn with them."""
+        theta = normalize_rows(rng.standard_gamma(self.posteriors) + 1e-300)
+        documents, words = draw_tokens(rng, self.lengths, theta, self.topics)
+        shape = (len(self.lengths), self.topics.shape[1])
+        drawn = sp.csr_array(sp.coo_array((np.ones(len(words), dtype=self.dtype), (documents, words)), shape=shape))
+        return theta, sparse_counts(drawn, self.dtype)
