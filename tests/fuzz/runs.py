@@ -55,7 +55,7 @@ COMMANDS: dict[str, list[str]] = {
     "explore texts": ["explore", "RUN", "--text", "full", "-o", "page.html"],
     "explore stability": ["explore", "RUN", "--stability", "2"],
     "edit names": ["edit", "RUN", "--rename", "1=Metals"],
-    "edit topics": ["edit", "RUN", "--merge", "0,1", "--ban", "iron"],
+    "edit topics": ["edit", "RUN", "--merge", "0,1", "--rename", "0=Both", "--ban", "iron"],
     "edit and refit": ["edit", "RUN", "--delete", "0", "--refit"],
     "update": ["update", "RUN", "new.jsonl"],
     "update and refit": ["update", "RUN", "new.jsonl", "--refit"],

@@ -240,7 +240,7 @@ def fit_run(
         if draft.info.in_memory and not draft.corpus.is_loaded:  # counted by an interrupted call
             draft.corpus.counts = take_counts(draft.run.store.shards)
         draft.stage("chosen", lambda: choose_model(draft, choose_topics(draft, settings), settings))
-        settings = settings.with_model(draft.info.model.name)
+        settings = replace(settings, fitting={**settings.fitting, "model": draft.info.model.name})
         place = None if output is None else Checkpoint(draft.folder / CHECKPOINT_FOLDER, checkpoint)
         draft.stage("fitted", lambda: fit_model(draft, settings, place))
         if settings.makes_levels:

@@ -196,7 +196,7 @@ class _NameMaker:
 
     def _written(self, word: int) -> str:
         """Return a word as the texts write it; a phrase that was counted as one word has spaces again."""
-        return self._phrases.words.get(word) or _with_spaces(self._vocabulary[word])
+        return self._phrases.words.get(word) or self._vocabulary[word].replace(PHRASE_SEPARATOR, " ")
 
     def _lead(self, topic: int, top: set[int], repeated: set[int]) -> int | None:
         """Return the phrase with which the name of a topic begins, or None."""
@@ -240,10 +240,6 @@ def topic_documents_of_phrases(phrases: Phrases, topic_word: Array, doc_topic: F
 def _columns_of_rows(matrix: Any) -> list[set[int]]:
     """Return the columns of the non-zeros in each row of a CSR matrix."""
     return [set(matrix.indices[a:b].tolist()) for a, b in pairwise(matrix.indptr)]
-
-
-def _with_spaces(word: str) -> str:
-    return word.replace(PHRASE_SEPARATOR, " ")
 
 
 # names that users or their functions give

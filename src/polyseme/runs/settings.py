@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -75,12 +75,8 @@ class FitSettings:
 
     @property
     def model(self) -> str:
-        """Name of the model; if it is not given, PLSA until `choose_topics` sets another one."""
+        """Name of the model; if it is not given, PLSA until another one is chosen."""
         return self.fitting["model"] or "plsa"
-
-    def with_model(self, name: str) -> FitSettings:
-        """Return the settings with the model that was chosen."""
-        return replace(self, fitting={**self.fitting, "model": name})
 
     @property
     def chooses_model(self) -> bool:

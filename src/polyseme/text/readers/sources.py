@@ -236,7 +236,7 @@ class _MemoryStream:
 
 def _item_stream(source: Iterable[Any]) -> _MemoryStream:
     """Return the documents of an iterable over texts or over documents."""
-    if isinstance(source, Sized) and _all_exist(source):
+    if isinstance(source, Sized) and all(isinstance(item, str) and os.path.exists(item) for item in source):
         raise InputError(
             f"The items ({_shown(next(iter(source)))} ...) are names of files: pass pathlib.Path objects, "
             "or open the files and pass their texts."
@@ -258,11 +258,6 @@ def _item_stream(source: Iterable[Any]) -> _MemoryStream:
             yield document if date is None else document._replace(time=date)
 
     return _MemoryStream(kind, [described], rereadable, documents)
-
-
-def _all_exist(items: Iterable[Any]) -> bool:
-    """Return whether all items are names of files or folders. Stops at the first other item, so texts take no time."""
-    return all(isinstance(item, str) and os.path.exists(item) for item in items)
 
 
 def _item_document(item: Any, number: int) -> Document:

@@ -97,11 +97,6 @@ def _named_rows(source: Input, separator: str | None) -> tuple[list[str], Iterat
     return names, ((number, dict(zip(names, row, strict=True))) for number, row in parser)
 
 
-def _separator_of(header: str) -> str:
-    """Return the separator that occurs most often in the header; of ties, the first one."""
-    return max(_SEPARATORS, key=header.count)
-
-
 class _RowParser:
     """Parser of a CSV file: yields rows with the numbers of their first lines, and reports damaged rows.
 
@@ -151,7 +146,8 @@ class _RowParser:
         lines = self._lines.from_row_start()
         if self._separator is None:
             head = list(islice(lines, 10))
-            self._separator = _separator_of(next((line for line in head if line.strip()), ""))
+            header = next((line for line in head if line.strip()), "")
+            self._separator = max(_SEPARATORS, key=header.count)  # of ties, the first one
             lines = chain(head, lines)
         return csv.reader(lines, delimiter=self._separator, strict=True), self._lines.row_start - 1
 

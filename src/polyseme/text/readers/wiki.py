@@ -427,13 +427,9 @@ def _remove_marks(text: str) -> str:
     if "<" in text:
         text = _TAG.sub("", _BREAKING_TAG.sub(" ", text))
     if "&" in text:
-        text = _ENTITY.sub(_character, text)
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     text = _BLANKS.sub(" ", text.replace("\xa0", " ").replace("\t", " "))
     return _BLANK_LINES.sub("\n\n", text).strip()
-
-
-def _character(entity: re.Match[str]) -> str:
-    return html.unescape(entity.group())
 
 
 def _fold(name: str) -> str:
