@@ -100,6 +100,7 @@ BENCHMARKS = {
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
     "reading": Benchmark("Topics to read", "--parts planted unigrams levels --quick", ""),
     "starts": Benchmark("Starts of a given number of topics", "--quick", ""),
+    "consensus": Benchmark("Topics that many fits share", "--corpora 3 --fits 5", ""),
     "short_texts": Benchmark("Short texts", "--quick", ""),
     "judging": Benchmark("Held-out scores and choices based on them", "--quick", ""),
     "overfitting": Benchmark(

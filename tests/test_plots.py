@@ -10,7 +10,9 @@ import pytest
 import oracles
 from cli_runner import tree_texts
 from polyseme import LDA, LSA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MissingExtraError, fit
+from polyseme.datasets import synthetic_corpus
 from polyseme.plots import (
+    plot_consensus,
     plot_convergence,
     plot_document_map,
     plot_map,
@@ -19,6 +21,7 @@ from polyseme.plots import (
     plot_topics,
     plot_tree,
 )
+from polyseme.selection import consensus
 from polyseme.simplex import Hull, SimplexDecomposition
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -198,3 +201,13 @@ def test_every_node_is_drawn_with_its_words():
 def test_plot_tree_of_a_model_without_a_tree_raises():
     with pytest.raises(InputError, match="HierarchicalPLSA"):
         plot_tree(PLSA(2))
+
+
+def test_a_consensus_is_drawn_with_its_choice():
+    found = consensus(synthetic_corpus(80, n_topics=2, n_words=40, random_state=0).counts(), [1, 2, 3], n_fits=4)
+    axes = plot_consensus(found)
+    stability, least = axes.lines[:2]
+    np.testing.assert_array_equal(stability.get_xdata(), [1, 2, 3])
+    np.testing.assert_allclose(stability.get_ydata(), [row.stability for row in found.solutions.values()])
+    np.testing.assert_allclose(least.get_ydata(), [row.least_stability for row in found.solutions.values()])
+    assert f"chosen: {found.chosen}" in [text.get_text() for text in axes.get_legend().get_texts()]

@@ -28,13 +28,15 @@ from polyseme.metrics.words import (
 )
 from polyseme.runs.run import Run
 from polyseme.runs.view import TopicView
+from polyseme.selection.consensus import LEAST_STABLE, STABLE
 from polyseme.simplex import SimplexDecomposition, lower
 
 if TYPE_CHECKING:
-    from polyseme.selection import ReadingChoice, Selection
+    from polyseme.selection import Consensus, ReadingChoice, Selection
 
 
 __all__ = [
+    "plot_consensus",
     "plot_convergence",
     "plot_document_map",
     "plot_map",
@@ -236,6 +238,52 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
     ax.plot(history["iteration"], history[name])
     ax.set_xlabel("iteration")
     ax.set_ylabel(label)
+    return ax
+
+
+def plot_consensus(consensus: Consensus, ax: Any = None) -> Any:
+    """Plot stability and unexplained deviance against the number of topics, with the chosen number.
+
+    The left axis shows the mean stability of the topics, and that of the least stable one; dotted lines are the limits
+    of a stable number of topics. The right axis shows the deviance that topics leave unexplained.
+
+    Parameters
+    ----------
+    consensus : Consensus
+        The result of `polyseme.selection.consensus`.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes of the stability.
+    """
+    if ax is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingExtraError("A plot", "cli") from None
+        ax = Figure(figsize=(7, 4.2), layout="constrained").add_subplot()
+    rows = list(consensus.solutions.values())
+    numbers = [row.n_topics for row in rows]
+    ax.plot(numbers, [row.stability for row in rows], "o-", color="tab:blue", label="mean stability (left)")
+    least = [row.least_stability for row in rows]
+    ax.plot(numbers, least, "v--", color="tab:blue", alpha=0.6, label="least stable topic (left)")
+    for limit in (STABLE, LEAST_STABLE):
+        ax.axhline(limit, color="gray", linestyle=":", linewidth=1)
+    _mark(ax, consensus.chosen, consensus.best.stability, f"chosen: {consensus.chosen}", "tab:blue")
+    ax.set_xlabel("number of topics")
+    ax.set_ylabel("stability (silhouette)")
+    ax.set_ylim(top=1.1)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    right = ax.twinx()
+    unexplained = [100 * row.unexplained for row in rows]
+    right.plot(numbers, unexplained, "s-", color="tab:orange", markersize=4, label="unexplained deviance (right)")
+    right.set_ylabel("unexplained deviance (%)")
+    right.set_ylim(bottom=0)
+    handles = [*ax.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    ax.legend(handles=handles, fontsize=8, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return ax
 
 

@@ -198,7 +198,7 @@ def test_history_and_callback_agree_and_convergence_is_reported():
         fitted(max_iter=3, tol=0)
 
 
-@pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "lsa"])
+@pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "correspondence", "lsa"])
 def test_every_start_is_accepted(init):
     """The best of five fits: the bounds are within 2% on eight corpora, where topics gain 10% over a single one."""
     several = {"max_iter": 100, "n_init": 5}

@@ -91,7 +91,7 @@ class PLSA(TopicEstimator):
         "chi-square", "absolute", or a `polyseme.losses.Beta` with another parameter. `NMF` has their formulas.
     solver : str or Solver, default="auto"
         Name of a solver (a key of `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
-    init : {"random", "nndsvd", "lsa"} or pair of arrays, default="random"
+    init : {"random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
         Start of the fit. A pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the
         documents are folded in first.
     n_init : int, default=1

@@ -1,5 +1,6 @@
 """Choosing models by data that they were not fitted to: cross-validation, the number of topics, merges and splits."""
 
+from polyseme.selection.consensus import Consensus, ConsensusTopics, consensus
 from polyseme.selection.cross_validation import CrossValidation, cross_validate
 from polyseme.selection.n_topics import Selection, SelectionRow, select_n_topics
 from polyseme.selection.reading import (
@@ -12,6 +13,8 @@ from polyseme.selection.reading import (
 from polyseme.selection.suggestions import MergeSuggestion, SplitSuggestion, suggest_merges, suggest_splits
 
 __all__ = [
+    "Consensus",
+    "ConsensusTopics",
     "CrossValidation",
     "MergeSuggestion",
     "ReadingChoice",
@@ -19,6 +22,7 @@ __all__ = [
     "Selection",
     "SelectionRow",
     "SplitSuggestion",
+    "consensus",
     "consensus_topics",
     "cross_validate",
     "reading_n_topics",

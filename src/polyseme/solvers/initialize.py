@@ -35,10 +35,16 @@ def random_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator,
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return topics by non-negative double SVD: the positive or negative part of each singular vector."""
-    vectors = _right_singular_vectors(corpus, n_topics, rng)
-    positive, negative = np.maximum(vectors, 0), np.maximum(-vectors, 0)
-    larger = np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0)
-    return _with_unigram(np.where(larger, positive, negative), corpus, n_topics, rng)
+    return _with_unigram(_larger_parts(_right_singular_vectors(corpus, n_topics, rng)), corpus, n_topics, rng)
+
+
+def correspondence_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
+    """Return topics by non-negative double SVD of x / sqrt(n_d n_w), which shows rare topics of long documents too."""
+    sizes, words = np.sqrt(corpus.totals), np.sqrt(corpus.word_totals)
+    vectors = _right_singular_vectors(
+        corpus, n_topics, rng, *(np.divide(1, root, out=np.zeros_like(root), where=root > 0) for root in (sizes, words))
+    )
+    return _with_unigram(_larger_parts(vectors) * words[:, np.newaxis], corpus, n_topics, rng)
 
 
 def lsa_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -48,7 +54,12 @@ def lsa_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) ->
 
 Start = Callable[[MemoryCorpus, int, np.random.Generator], Floats]
 
-STARTS: dict[str, Start] = {"random": random_topics, "nndsvd": nndsvd_topics, "lsa": lsa_topics}
+STARTS: dict[str, Start] = {
+    "random": random_topics,
+    "nndsvd": nndsvd_topics,
+    "correspondence": correspondence_topics,
+    "lsa": lsa_topics,
+}
 """Starts by the name that `init=` takes."""
 
 
@@ -146,19 +157,36 @@ def _padded_start(phi: Floats, corpus: Corpus, model: Model) -> Array:
     return padded((phi / phi.sum(axis=1, keepdims=True)).T, corpus.dtype, model.n_columns)
 
 
-def _right_singular_vectors(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
+def _larger_parts(vectors: Floats) -> Floats:
+    """Return the positive or the negative part of each column, whichever is longer."""
+    positive, negative = np.maximum(vectors, 0), np.maximum(-vectors, 0)
+    larger = np.linalg.norm(positive, axis=0) >= np.linalg.norm(negative, axis=0)
+    return np.where(larger, positive, negative)
+
+
+def _right_singular_vectors(
+    corpus: MemoryCorpus,
+    n_topics: int,
+    rng: np.random.Generator,
+    doc_scales: Floats | None = None,
+    word_scales: Floats | None = None,
+) -> Floats:
     """Return the leading right singular vectors of the weighted counts (words x at most K), largest value first.
 
-    They are eigenvectors of X' diag(weight) X, whose size and start vector do not depend on the documents.
+    They are eigenvectors of Y' diag(weight) Y, whose size and start vector do not depend on the documents. Y are the
+    counts, with rows and columns multiplied by the scales.
     """
     n_words = corpus.counts.n_words
-    matrix, weights = corpus.counts.matrix(), corpus.weights
+    matrix = corpus.counts.matrix()
+    by_row = np.ones(corpus.n_docs) if corpus.weights is None else corpus.weights
+    if doc_scales is not None:
+        by_row = by_row * doc_scales**2
+    by_word = np.ones(n_words) if word_scales is None else word_scales
 
     def gram(v: Floats) -> Floats:
-        scores = matrix @ v
-        if weights is not None:
-            scores = scores * weights.reshape((-1,) + (1,) * (scores.ndim - 1))
-        return np.asarray(matrix.T @ scores)
+        shape = (-1,) + (1,) * (v.ndim - 1)
+        scores = (matrix @ (v * by_word.reshape(shape))) * by_row.reshape(shape)
+        return np.asarray((matrix.T @ scores) * by_word.reshape(shape))
 
     if n_words <= max(2 * n_topics, 32):
         values, vectors = np.linalg.eigh(gram(np.eye(n_words)))

@@ -1,0 +1,401 @@
+"""Topics that many fits share: how reproducible each topic is, and how many topics are stable.
+
+A fit of a topic model ends at one of many local maxima, and its topics vary with the documents that happened to be
+collected. `consensus` fits resampled documents many times, matches the topics of the fits one to one, and returns their
+means. Biologists judge gene programs (cNMF) and mutational signatures (SigProfiler) in this way.
+
+1. Every fit has its own resample of the data, and is the most likely of three fits: from a random start and from two
+   starts by singular vectors. A random start alone often misses rare topics.
+2. Topics are vectors sqrt(P(w|z)), whose inner product is the affinity 1 - H^2 of Hellinger's distance H. The topics of
+   each fit are assigned to those of the consensus, one to one, so that their total affinity is largest. The mean of the
+   assigned vectors is the next consensus, until nothing changes.
+3. A topic of a fit comes back if its affinity to the consensus is at least 0.85. Topics that do not are set aside, as
+   long as half of the fits remain, and the consensus is the mean of P(w|z) of the others.
+4. Documents are folded in, and one iteration of EM fits all of them to the consensus together. More iterations would
+   lead to the maximum of a single fit, and lose what the mean gains.
+
+The stability of a topic is its mean silhouette: 1 if its copies in all fits are equal, 0 if they are as far from each
+other as from the nearest other topic, negative if they are farther.
+
+References
+----------
+D. Kotliar et al. Identifying gene expression programs of cell-type identity and cellular activity with single-cell
+    RNA-Seq. eLife 8, 2019.
+S. M. A. Islam et al. Uncovering novel mutational signatures by de novo extraction with SigProfilerExtractor. Cell
+    Genomics 2, 2022.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from scipy.special import xlogy
+from scipy.stats import binomtest
+from sklearn.exceptions import ConvergenceWarning
+
+from polyseme.core.shard import sparse_counts
+from polyseme.data.corpus import MemoryCorpus
+from polyseme.errors import InputError
+from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.validation import count_data
+from polyseme.kernels import Array, Floats, SparseCounts
+from polyseme.metrics.words import frame
+from polyseme.solvers.batch import Problem, fit_batch
+from polyseme.solvers.initialize import STARTS
+from polyseme.utils import check_integer, check_n_topics, effective_threads
+
+RESAMPLES = ("documents", "counts", "none")
+_STARTS = ("random", "nndsvd", "correspondence")
+_COMES_BACK = 0.85
+"""Affinity of a topic that comes back. Of .7, .8, .85 and .9, shares at .85 separated planted topics from split and
+merged ones best."""
+STABLE, LEAST_STABLE = 0.8, 0.2
+"""Mean and least stability of a stable number of topics, as in SigProfilerExtractor."""
+_UNIGRAM_SHARE = 1e-3
+"""Weight of the unigram in the mean of the topics, because EM cannot increase a zero."""
+_TOLERANCE = 1e-4
+_MAX_ROUNDS = 100
+
+Progress = Callable[[int, int, str], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ConsensusTopics:
+    """Consensus with one number of topics.
+
+    Attributes
+    ----------
+    model : PLSA
+        Model with the consensus topics, fitted to all documents. The largest topic comes first.
+    reproducibility : array of shape (n_topics,)
+        Share of the fits in which the topic comes back: its affinity to the consensus is at least 0.85.
+    interval : array of shape (n_topics, 2)
+        Wilson's 95% interval of `reproducibility`.
+    topic_stability : array of shape (n_topics,)
+        Mean silhouette of the topic in the fits, from -1 to 1.
+    unexplained : float
+        Deviance of the model per deviance of the unigram: 1 if topics explain nothing, 0 if they explain all.
+    n_fits : int
+        Number of fits.
+    """
+
+    model: PLSA
+    reproducibility: Floats
+    interval: Floats
+    topic_stability: Floats
+    unexplained: float
+    n_fits: int
+
+    @property
+    def n_topics(self) -> int:
+        """Number of topics."""
+        return len(self.reproducibility)
+
+    @property
+    def stability(self) -> float:
+        """Mean of `topic_stability`."""
+        return float(self.topic_stability.mean())
+
+    @property
+    def least_stability(self) -> float:
+        """Smallest `topic_stability`."""
+        return float(self.topic_stability.min())
+
+    @property
+    def stable(self) -> bool:
+        """Whether the mean stability is at least 0.8 and that of every topic at least 0.2."""
+        return self.stability >= STABLE and self.least_stability >= LEAST_STABLE
+
+    @property
+    def table(self) -> Any:
+        """Reproducibility of each topic as a polars data frame, or a pandas data frame if polars is not installed."""
+        columns = {
+            "topic": range(self.n_topics),
+            "weight": self.model.topic_weights_,
+            "reproducibility": self.reproducibility,
+            "least": self.interval[:, 0],
+            "most": self.interval[:, 1],
+            "stability": self.topic_stability,
+        }
+        return frame({name: np.asarray(column).tolist() for name, column in columns.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """Result of `consensus`.
+
+    Attributes
+    ----------
+    chosen : int
+        The chosen number of topics.
+    reason : str
+        Why it was chosen, in a sentence or two.
+    solutions : dict of int to ConsensusTopics
+        Consensus of each number of topics, in increasing order.
+    """
+
+    chosen: int
+    reason: str
+    solutions: dict[int, ConsensusTopics] = field(repr=False)
+
+    @property
+    def best(self) -> ConsensusTopics:
+        """The consensus with the chosen number of topics."""
+        return self.solutions[self.chosen]
+
+    @property
+    def model(self) -> PLSA:
+        """Model with the chosen number of topics, fitted to all documents."""
+        return self.best.model
+
+    @property
+    def table(self) -> Any:
+        """Stability and deviance by number of topics, as a polars or pandas data frame."""
+        names = ("n_topics", "stability", "least_stability", "unexplained")
+        return frame({name: [getattr(row, name) for row in self.solutions.values()] for name in names})
+
+
+def consensus(
+    X: Any,
+    n_topics: int | Iterable[int],
+    *,
+    n_fits: int = 50,
+    resample: str = "documents",
+    max_iter: int = 1000,
+    tol: float = _TOLERANCE,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Consensus:
+    """Fit resampled data many times, and return the topics that the fits share.
+
+    The chosen number of topics is the largest stable one: the mean stability of its topics is at least 0.8, and that of
+    every topic at least 0.2. Without a stable number it is the one with the largest mean stability.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+        Counts.
+    n_topics : int or iterable of int
+        Number of topics, or numbers to compare.
+    n_fits : int, default=50
+        Number of fits for each number of topics.
+    resample : {"documents", "counts", "none"}, default="documents"
+        What each fit draws anew: documents with replacement; every count, from the Poisson distribution with the count
+        as its mean; or nothing, so that only the random starts differ.
+    max_iter : int, default=1000
+        Maximum number of iterations of a fit.
+    tol : float, default=1e-4
+        A fit ends when ten iterations gain at most this many nats per token.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. Results do not depend on it.
+    random_state : int, default=0
+        Seed of the resamples and the starts.
+    progress : callable, default=None
+        Called with (fits done, number of fits, description).
+
+    Returns
+    -------
+    Consensus
+        The chosen number, the reason, and for each number the model, and the reproducibility of its topics.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.selection import consensus
+    >>> X = synthetic_corpus(300, n_topics=3, n_words=100, random_state=0).counts()
+    >>> result = consensus(X, range(2, 6), n_fits=10)
+    >>> result.chosen
+    3
+    >>> result.model.components_.shape
+    (3, 100)
+    """
+    if resample not in RESAMPLES:
+        raise InputError(
+            f"resample must be {', '.join(map(repr, RESAMPLES[:-1]))} or {RESAMPLES[-1]!r}, got {resample!r}."
+        )
+    n_fits = check_integer("n_fits", n_fits, least=2)
+    numbers = sorted({check_n_topics(number, "n_topics") for number in _numbers(n_topics)})
+    if not numbers:
+        raise InputError("n_topics is empty: give at least one number of topics.")
+    X = count_data(PLSA(), X, reset=True)
+    counts = sparse_counts(X, np.dtype(np.float32))
+    most = min(counts.n_docs, counts.n_words)
+    if numbers[-1] > most:
+        raise InputError(
+            f"n_topics must be at most {most}, the smaller number of documents and words, got {numbers[-1]}."
+        )
+    n_threads = effective_threads(n_jobs)
+    solutions = {}
+    for done, number in enumerate(numbers):
+
+        def report(fits: int, before: int = done * n_fits, number: int = number) -> None:
+            if progress is not None:
+                progress(before + fits, len(numbers) * n_fits, f"{number} topics")
+
+        resamples = _resamples(counts, resample, [[random_state, number, fit] for fit in range(n_fits)])
+        topics, weights = _most_likely_fits(resamples, number, max_iter, tol, n_threads, report)
+        matched = match_topics(topics)
+        mean_weights = np.take_along_axis(weights, matched.order, axis=1).mean(axis=0)
+        solutions[number] = _solution(X, matched, mean_weights, n_jobs)
+    chosen, reason = _choice(solutions)
+    return Consensus(chosen, reason, solutions)
+
+
+class MatchedTopics(NamedTuple):
+    """Topics of fits, matched one to one."""
+
+    topics: Floats
+    """P(w|z), fits x K x words: topic k of all fits are copies of one topic."""
+    affinity: Floats
+    """Affinity of each topic to the mean of its copies, fits x K."""
+    silhouette: Floats
+    """Silhouette of each topic among all of them, fits x K."""
+    order: Array
+    """Number of each topic in its fit, fits x K."""
+
+
+def match_topics(topics: Floats) -> MatchedTopics:
+    """Match the topics of fits (fits x K x words) one to one, so that copies of a topic are alike."""
+    roots = np.sqrt(topics)
+    center = roots[0]
+    order = np.empty(topics.shape[:2], dtype=np.intp)
+    for _ in range(_MAX_ROUNDS):
+        last = order.copy()
+        for fit, rows in enumerate(roots):
+            order[fit] = linear_sum_assignment(-center @ rows.T)[1]
+        center = np.take_along_axis(roots, order[..., np.newaxis], axis=1).mean(axis=0)
+        center /= np.maximum(np.linalg.norm(center, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        if (order == last).all():
+            break
+    roots = np.take_along_axis(roots, order[..., np.newaxis], axis=1)
+    return MatchedTopics(
+        np.take_along_axis(topics, order[..., np.newaxis], axis=1),
+        np.einsum("fkw,kw->fk", roots, center),
+        _silhouettes(roots),
+        order,
+    )
+
+
+def _silhouettes(roots: Floats) -> Floats:
+    """Return (b - a) / max(a, b) of each topic, by distances 1 - affinity; zeros for a single topic.
+
+    a is the mean distance to the copies of the topic, b that to the copies of the nearest other topic. Means of inner
+    products are inner products with sums, so the distances of all pairs are never stored.
+    """
+    n_fits, n_topics, _ = roots.shape
+    sums = roots.sum(axis=0)
+    own = (n_fits - np.einsum("fkw,kw->fk", roots, sums)) / (n_fits - 1)  # 1 - affinity, which is 1 with itself
+    if n_topics == 1:
+        return 1 - own
+    to_others = 1 - np.einsum("fkw,jw->fkj", roots, sums / n_fits)
+    to_others[:, np.arange(n_topics), np.arange(n_topics)] = np.inf
+    nearest = to_others.min(axis=2)
+    larger = np.maximum(own, nearest)
+    return np.divide(nearest - own, larger, out=np.zeros_like(own), where=larger > 0)
+
+
+def _numbers(n_topics: int | Iterable[int]) -> Iterable[int]:
+    return n_topics if isinstance(n_topics, Iterable) else [n_topics]
+
+
+class _Resample(NamedTuple):
+    corpus: MemoryCorpus
+    rng: np.random.Generator
+
+
+def _resamples(counts: SparseCounts, resample: str, seeds: list[list[int]]) -> Iterator[_Resample]:
+    """Yield the documents of each fit, and the generator of its starts."""
+    for rng in map(np.random.default_rng, seeds):
+        corpus = MemoryCorpus(counts)
+        if resample == "documents":
+            weights = np.bincount(rng.integers(counts.n_docs, size=counts.n_docs), minlength=counts.n_docs)
+            drawn = np.flatnonzero(weights)
+            corpus = MemoryCorpus(counts.take(drawn), weights[drawn].astype(np.float64))
+        elif resample == "counts":
+            corpus = MemoryCorpus(counts.with_values(rng.poisson(counts.values).astype(counts.dtype)))
+        yield _Resample(corpus, rng)
+
+
+def _most_likely_fits(
+    resamples: Iterator[_Resample],
+    n_topics: int,
+    max_iter: int,
+    tol: float,
+    n_threads: int,
+    report: Callable[[int], Any],
+) -> tuple[Floats, Floats]:
+    """Return P(w|z) and P(z) of the most likely fit of each resample: fits x K x words, fits x K."""
+    topics: list[Floats] = []
+    weights: list[Floats] = []
+    while drawn := list(islice(resamples, n_threads)):
+        problems = [problem for resample in drawn for problem in _problems(resample, n_topics)]
+        tried = fit_batch(drawn[0].corpus.by_doc, problems, max_iter=max_iter, tol=tol, n_threads=n_threads)
+        for first, (corpus, _) in zip(range(0, len(tried), len(_STARTS)), drawn, strict=True):
+            best = max(tried[first : first + len(_STARTS)], key=lambda fit: fit.log_likelihood)
+            topics.append(best.topic_word.astype(np.float64))
+            weights.append(corpus.weighted_totals @ best.doc_topic / corpus.tokens)
+        report(len(topics))
+    return np.array(topics), np.array(weights)
+
+
+def _problems(resample: _Resample, n_topics: int) -> Iterator[Problem]:
+    """Yield the problem of each start."""
+    corpus, rng = resample
+    uniform = np.full((corpus.n_docs, n_topics), 1 / n_topics)
+    for name in _STARTS:
+        start = uniform, STARTS[name](corpus, n_topics, rng).T
+        yield Problem(n_topics, start, corpus.weights, corpus.by_doc)
+
+
+def _solution(X: Any, matched: MatchedTopics, weights: Floats, n_jobs: int | None) -> ConsensusTopics:
+    """Return the consensus of matched topics with mean P(z) `weights`."""
+    largest_first = np.argsort(-weights, kind="stable")
+    topics, affinity, silhouette = (array[:, largest_first] for array in matched[:3])
+    n_fits, n_topics = affinity.shape
+    kept = affinity >= np.minimum(_COMES_BACK, np.median(affinity, axis=0))
+    mean = np.einsum("fk,fkw->kw", kept, topics) / kept.sum(axis=0)[:, np.newaxis]
+    word_totals = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
+    start = (1 - _UNIGRAM_SHARE) * mean + _UNIGRAM_SHARE * word_totals / word_totals.sum()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a single iteration, for the reason in the module
+        model = PLSA(n_topics, init=(None, start), solver="em", max_iter=1, n_jobs=n_jobs).fit(X)
+    found = (affinity >= _COMES_BACK).sum(axis=0)
+    interval = np.column_stack([binomtest(int(k), n_fits).proportion_ci(method="wilson") for k in found]).T
+    return ConsensusTopics(
+        model, found / n_fits, interval, silhouette.mean(axis=0), _unexplained(X, word_totals, model), n_fits
+    )
+
+
+def _unexplained(X: Any, word_totals: Floats, model: PLSA) -> float:
+    """Return the deviance of the model per deviance of the unigram, both from the saturated model."""
+    values = X.data if sp.issparse(X) else np.asarray(X)
+    totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+    own = xlogy(values, values).sum(dtype=np.float64)
+    saturated = own - xlogy(totals, totals).sum()
+    unigram = xlogy(word_totals, word_totals).sum() - xlogy(totals.sum(), totals.sum())
+    fitted = -totals.sum() * np.log(model.training_perplexity_)
+    return float((saturated - fitted) / (saturated - unigram)) if saturated > unigram else 0.0
+
+
+def _choice(solutions: dict[int, ConsensusTopics]) -> tuple[int, str]:
+    """Return the chosen number of topics and the reason."""
+    stable = [number for number, solution in solutions.items() if solution.stable]
+    chosen = max(stable) if stable else max(solutions, key=lambda number: solutions[number].stability)
+    at = solutions[chosen]
+    stability = f"mean stability {at.stability:.2f}, least {at.least_stability:.2f}"
+    if len(solutions) == 1:
+        verdict = "stable" if stable else "not stable"
+        return chosen, f"{chosen} topics, as given, are {verdict} in {at.n_fits} fits ({stability})."
+    tried = f"Numbers between {min(solutions)} and {max(solutions)} were tried with {at.n_fits} fits each."
+    if stable:
+        return chosen, f"{chosen} topics, the largest number at which all topics are stable ({stability}). {tried}"
+    limits = f"a mean stability of {STABLE} and at least {LEAST_STABLE} for every topic"
+    return chosen, f"{chosen} topics, the most stable number ({stability}). No number has {limits}. {tried}"
