@@ -29,8 +29,20 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 K = 50
 REPEATS = 5
 ACTIONS = {
-    "newsgroups": ("#/topic/3", "#/document/NUMBER", "#/word/car", "#/search/space%20shuttle%20launch", "#/labels"),
-    "synthetic": ("#/topic/3", "#/document/NUMBER", "#/word/WORD0", "#/search/WORD10%20WORD20%20WORD30", "#/labels"),
+    "newsgroups": (
+        "#/topic/3",
+        "#/document/NUMBER",
+        "#/word/car",
+        "#/documents?q=space%20shuttle%20launch",
+        "#/labels",
+    ),
+    "synthetic": (
+        "#/topic/3",
+        "#/document/NUMBER",
+        "#/word/WORD0",
+        "#/documents?q=WORD10%20WORD20%20WORD30",
+        "#/labels",
+    ),
 }
 MORE = ("#/topics", "#/documents", "#/words", "#/labels/LABEL0", "#/fit")
 

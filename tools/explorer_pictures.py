@@ -29,7 +29,7 @@ def main(run_folder: str) -> None:
         "explorer_topics": ("#/topics", "light", 1200),
         "explorer_topic": ("#/topic/3", "light", 1200),
         "explorer_document": (f"#/document/{document}", "dark", 1200),
-        "explorer_search": ("#/search/sparse%20linear%20system", "light", 1200),
+        "explorer_search": ("#/documents?q=sparse%20linear%20system", "light", 1200),
         "explorer_labels": ("#/labels", "dark", 1200),
         "explorer_phone": ("#/word/kernel", "light", 400),
     }

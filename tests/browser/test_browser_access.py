@@ -4,8 +4,8 @@ import pytest
 
 FRAGMENTS = (
     "#/map", "#/map?color=label", "#/map?q=ship",
-    "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/search/ship%20loan",
-    "#/search/zebra", "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
+    "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/documents?q=ship%20loan",
+    "#/documents?q=zebra", "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
 )  # fmt: skip
 
 

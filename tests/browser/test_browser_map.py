@@ -89,7 +89,7 @@ def test_a_selection_has_the_numbers_of_python(shown, themes):
     assert page.locator(".map-panel h2").inner_text() == f"{themes.counts.shape[0]} documents"
     assert len(chosen) == len(set(chosen)) == 60
     figures = page.locator(".map-panel .shares").first.locator(".figure").all_text_contents()
-    expected = sorted(themes.doc_topic.mean(axis=0), reverse=True)
+    expected = sorted(themes.topic_weights, reverse=True)
     np.testing.assert_allclose([float(text.rstrip("%")) / 100 for text in figures], expected, atol=0.0051)
     page.get_by_role("button", name="Clear").click()
     page.locator(".map-panel .ways").wait_for()
@@ -167,7 +167,7 @@ def test_search_lights_up_documents(shown, themes):
     having = int((themes.counts[:, [column]].toarray() > 0).sum())
     assert page.locator(".map-panel h2").inner_text() == f"{having} documents"
     assert "q=violin" in page.url
-    page.get_by_role("button", name="Clear").click()
+    page.get_by_role("link", name="Remove the filter Words: violin").click()
     page.locator(".document-map:not(.faded)").wait_for()
 
 

@@ -33,5 +33,5 @@ def test_what_the_page_shows_are_these_numbers(themes_page, themes):
 
 def test_forms_that_the_corpus_does_not_have_are_named(themes_page):
     """The page has the forms of the corpus, but not the stemmer."""
-    themes_page.go("#/search/violins%20orchestras")
-    assert "Not in the vocabulary: orchestras (nearest: orchestra" in themes_page.text()
+    themes_page.go("#/documents?q=violins%20orchestras")
+    assert "Not in the vocabulary: orchestras; did you mean orchestra" in themes_page.text()

@@ -9,7 +9,7 @@ from polyseme.explore import show_page, write_page
 
 FRAGMENTS = (
     "#/topics", "#/topic/0", "#/topic/1", "#/topic/2", "#/documents", "#/document/0", "#/document/1", "#/document/2",
-    "#/words", "#/search/%3Cscript%3Ewindow.hacked%3D1%3C%2Fscript%3E", "#/paste", "#/labels", "#/time", "#/fit",
+    "#/words", "#/documents?q=%3Cscript%3Ewindow.hacked%3D1%3C%2Fscript%3E", "#/paste", "#/labels", "#/time", "#/fit",
     "#/word/%3Csvg%2Fonload%3Dwindow.hacked%3D1%3E", "#/labels/javascript%3Awindow.hacked%3D1",
     "#/topic/<img src=x onerror=window.hacked=1>", "#/word/<b>x</b>", "#/labels/<b>x</b>", "#/document/<b>x</b>",
 )  # fmt: skip
@@ -46,7 +46,7 @@ def test_hostile_names_are_shown_as_they_are(hostile):
     assert hostile.page.title().endswith(HOSTILE[2])
     for number in range(10):  # every word's own link leads to that word
         hostile.go("#/words")
-        link = hostile.page.locator("ul.words a").nth(number)
+        link = hostile.page.locator("table.topics tbody a").nth(number)
         word = link.inner_text()
         link.click()
         hostile.wait("document.querySelector('#main').dataset.view === 'word'")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from explorer_corpora import themed_page_data
@@ -87,7 +88,8 @@ def test_finer_levels_are_below_their_topics(opened, tmp_path):
     numbers = {"weight": 0.1, "parent_share": 0.8, "words": ["pan"]}
     leaf = {"level": 12, "topic": 5, "name": "<b>soup", "children": [], **numbers}
     child = {"level": 6, "topic": 4, "name": "kitchen & pan", "children": [leaf], **numbers}
-    write_page(replace(data, finer=[[child], [], []]), tmp_path / "levels.html")
+    weights = [np.full((data.counts.shape[0], size), 1 / size) for size in (6, 12)]
+    write_page(replace(data, finer=[[child], [], []], level_weights=weights), tmp_path / "levels.html")
     page = opened(tmp_path / "levels.html")
     page.go("#/tree")
     assert "Tree of topics" in page.text()
@@ -95,7 +97,7 @@ def test_finer_levels_are_below_their_topics(opened, tmp_path):
     assert "4 of 6" in page.text()
     page.page.locator(".tree summary").first.click()
     assert "<b>soup" in page.text()
-    page.page.get_by_role("link", name="<b>soup").click()
+    page.page.locator(".tree").get_by_role("link", name="<b>soup").click()
     page.wait("document.getElementById('main').dataset.view === 'finer'")
     assert page.text("h1") == "<b>soup"
     assert "topic 5 of the level with 12 topics" in page.text()

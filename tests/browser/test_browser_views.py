@@ -18,21 +18,22 @@ VIEWS = {
     "#/documents": ["80 documents", "kitchen", "Show more"],
     "#/documents?filter=harbour": ["of 80 documents", "harbour"],
     "#/document/3": ["Text", "Topics", "Similar documents", "counted tokens"],
-    "#/words": ["bank", "most frequent"],
+    "#/words": ["bank", "most frequent", "tokens ↓"],
+    "#/words?filter=ban": ["1 of 44 words", "bank"],
     "#/word/bank": ["Senses", "Neighbors", "tokens in"],
     "#/word/banks": ["bank"],
-    "#/search/ship%20loan": ["Documents", "Topics of the query", "The number is the score"],
+    "#/documents?q=ship%20loan": ["Documents", "Topics of the query", "The number is the score"],
     "#/paste": ["Nothing pasted yet", "not sent anywhere"],
-    "#/labels": ["4 labels", "Topics by label"],
-    "#/labels/music": ["Words that set it apart", "violin"],
+    "#/labels": ["4 labels", "Topics by label", "80 documents with a label"],
+    "#/labels/music": ["Words that set its documents apart", "violin", "share of all documents"],
     "#/time": ["Topics over time", "2000", "Choose topics"],
+    "#/time?period=2003": ["4 documents", "Typical documents", "share of all documents"],
     "#/fit": ["training perplexity", "Log-likelihood", "4 topics were chosen"],
     "#/topic/99": ["There is no topic 99"],
     "#/document/x": ["There is no document x"],
     "#/word/zebra": ["no word “zebra”"],
     "#/labels/nobody": ["no label “nobody”"],
-    "#/search/zebra": ["None of these words"],
-    "#/search": ["Write a few words in the field above"],
+    "#/documents?q=zebra": ["None of these words"],
     "#/nonsense/%E0%A4%A": ["4 topics", "Drag to move"],
 }
 
@@ -164,7 +165,7 @@ def test_tables_and_charts_can_be_saved(themes_page, themes):
     with page.expect_download() as download:
         page.get_by_role("button", name="Save topics as CSV").click()
     rows = download.value.path().read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "topic,name,weight,fit,coherence,words"
+    assert rows[0] == "topic,name,weight,documents,fit,coherence,words"
     assert len(rows) == 5
     topic, weight = rows[1].split(",")[0], float(rows[1].split('",')[1].split(",")[0])
     assert weight == pytest.approx(themes.topic_weights[int(topic)])
@@ -201,7 +202,7 @@ def test_time_remembers_the_chosen_topics(themes_page):
 
 def test_hits_have_snippets_with_marked_words(themes_page):
     """One field for queries, the words of the query marked in all their forms, and no markup from a text."""
-    themes_page.go("#/search/river%20loans")
+    themes_page.go("#/documents?q=river%20loans")
     page = themes_page.page
     assert page.locator("input[type=search]").count() == 1
     marks = {mark.lower() for mark in page.locator(".snippet mark").all_text_contents()}
@@ -254,7 +255,7 @@ def test_phrases_are_looked_up_in_the_texts_that_the_page_has(opened, fruit_run,
         found = [hit["document"] for hit in page.page.evaluate("query => window.polyseme.search(query, 10)", query)]
         assert expected
         assert found == expected if text == "full" else set(found) >= set(expected)
-    page.go("#/search/%22apple%20pears%22")
+    page.go("#/documents?q=%22apple%20pears%22")
     for title, size in (("Documents with the phrase", having), ("Documents with the words of the phrase", words)):
         card = page.page.locator("section.card").filter(has=page.page.get_by_role("heading", name=title, exact=True))
         assert card.locator("[data-score]").count() == size
@@ -266,7 +267,7 @@ def test_phrases_are_looked_up_in_the_texts_that_the_page_has(opened, fruit_run,
         assert "apple pears" in marks.lower()
     wrong = (("apple%20%22pears", "without a partner"), ("%22..%22%20apple", "a phrase without words"))
     for query, message in (*wrong, ("%22hill%20apple%22", "")):
-        page.go(f"#/search/{query}")
+        page.go(f"#/documents?q={query}")
         assert message in page.text()
     assert ("No document contains the phrase" in page.text()) == (text == "full")
     assert not page.complaints

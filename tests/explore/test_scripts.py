@@ -15,14 +15,18 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MultinomialMixture, fit
+from polyseme.core.fitted import DocumentWeights, WordDocuments, posterior_operands
+from polyseme.core.shard import sparse_counts
 from polyseme.explore import from_sklearn, page_data
-from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
+from polyseme.explore.page import encode_varints, pack_section, periods, summarize, word_rules
 from polyseme.explore.page_data import Editing, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
 from polyseme.metrics import distances, distinctive_words, shown_words
+from polyseme.metrics.words import LEAST_AMOUNT, relevance
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.snippets import QueryFinder, parse_query
 from polyseme.runs.names import checked_name
+from polyseme.runs.typical import DocumentScorer
 from polyseme.solvers import Tempered
 from polyseme.text import Vectorizer
 
@@ -384,7 +388,6 @@ def test_map(fitted, tmp_path):
     far = 0.08
     between = np.hypot(*(points[:, None] - places[None]).transpose(2, 0, 1))
     polygons = [rng.random((size, 2)) for size in (3, 4, 7)]
-    selection = np.flatnonzero(data.doc_topic[:, 1] > 0.5)
     binary = data.counts.toarray() > 0
     vectors = {
         "page": page_sections(data, "core", "documents", "counts", "rules", "map"),
@@ -400,17 +403,164 @@ def test_map(fitted, tmp_path):
             {"corners": corners.tolist(), "inside": np.flatnonzero(inside(corners, places)).tolist()}
             for corners in polygons
         ],
-        "selection": selection.tolist(),
-        "shares": data.doc_topic[selection].mean(axis=0).tolist(),
-        "distinctive": distinctive(binary, selection)[:10],
         "lit": [
             {"text": word, "documents": np.flatnonzero(binary[:, data.vocabulary.index(word)]).tolist()}
             for word in ("bank", "violin")
         ],
     }
     assert -1 in {case["nearest"] for case in vectors["nearest"]}
-    assert len(vectors["distinctive"]) == 10
     run_node("map", vectors, tmp_path)
+
+
+LEVEL = 6
+"""Number of topics of the finer level."""
+LEAST_SEEN = 1e-3
+"""Smaller amounts may be left out, because the page stores P(z|d) in steps of 1/65535."""
+FILTERS = (
+    {"topic": "1"},
+    {"topic": "6.4"},
+    {"label": "music"},
+    {"from": "2003", "to": "2009"},
+    {"to": "2004", "label": "kitchen"},
+    {"q": "bank"},
+    {"q": '"bank rates" -money', "from": "2001"},
+    {"topic": "2", "label": "money", "q": "loan* waves"},
+    {"label": "nobody"},
+    {"topic": "7.1"},
+    {"from": "1066"},
+)
+
+
+def test_subset(fitted, tmp_path):
+    """What the page shows of some documents is what Python computes from them with the topics fixed."""
+    pages, cases = {}, []
+    for name in ("plain", "background", "tempered"):
+        model, data = fitted[name]
+        finer = themed_page_data(PLSA(LEVEL, random_state=1))
+        tops = (finer.topic_word @ data.topic_word.T).argmax(axis=1)
+        nodes = [
+            {"level": LEVEL, "topic": topic, "name": f"finer {topic}", "weight": float(finer.topic_weights[topic]),
+             "parent_share": 0.5, "words": ["bread"], "children": []}
+            for topic in range(LEVEL)
+        ]  # fmt: skip
+        tree = [[node for node, top in zip(nodes, tops, strict=True) if top == topic] for topic in range(4)]
+        data = replace(data, finer=tree, level_weights=[finer.doc_topic])
+        pages[name] = page_sections(data, "core", "documents", "counts", "rules", f"level{LEVEL}")
+        for filters in FILTERS:
+            cases.append({"model": name, "filters": filters, **of_subset(model, data, filters)})
+    vectors = {
+        "level": LEVEL, "least": LEAST_SEEN, "pages": pages, "cases": cases, "names": [node["name"] for node in nodes],
+        "tops": tops.tolist(), "weights": [node["weight"] for node in nodes],
+    }  # fmt: skip
+    run_node("subset", vectors, tmp_path)
+
+
+def passing(data, filters):
+    """Return a mask of the documents that pass the filters, word by word."""
+    n_documents = data.counts.shape[0]
+    found = periods(data.times)
+    binary = data.counts.toarray() > 0
+    mask = np.ones(n_documents, dtype=bool)
+    if "topic" in filters:
+        level, _, topic = filters["topic"].rpartition(".")
+        weights = {"": data.doc_topic, str(LEVEL): data.level_weights[0]}.get(level)
+        mask &= False if weights is None else weights.argmax(axis=1) == int(topic)
+    if "label" in filters:
+        mask &= np.array([filters["label"] in names for names in data.labels])
+    if "from" in filters or "to" in filters:
+        first, last = (filters.get(name, found.names[end]) for name, end in (("from", 0), ("to", -1)))
+        inside = [first, last] if {first, last} <= set(found.names) else ["z", ""]
+        mask &= np.array([number >= 0 and inside[0] <= found.names[number] <= inside[1] for number in found.numbers])
+    if "q" in filters:
+        query = parse_query(filters["q"])
+
+        def having(text):
+            if text.endswith("*"):
+                names = [name for name in data.vocabulary if name.startswith(text[:-1])]
+                return binary[:, [data.vocabulary.index(name) for name in names]].any(axis=1)
+            return binary[:, data.vectorizer.transform([text]).indices].any(axis=1)
+
+        asked = [*query.words.split(), *query.prefixes]
+        mask &= np.any([having(word) for word in asked], axis=0)
+        for word in query.excluded:
+            mask &= ~having(word)
+        for word in " ".join(query.phrases).split():
+            mask &= having(word)
+    return mask
+
+
+def of_subset(model, data, filters):
+    """Return figures of the documents that pass the filters; the topics and the frequencies are those of all."""
+    rows = np.flatnonzero(passing(data, filters))
+    counts, tokens = data.counts[rows], data.tokens[rows]
+    documents = data.documents.take(rows)
+    whole = replace(data.fitted, word_documents=WordDocuments(*data.word_documents[1:4]))
+    binary = counts.toarray() > 0
+    inference = whole.inference
+    operands = posterior_operands(
+        inference.operands(DocumentWeights(documents.doc_topic, documents.background, sparse_counts(counts, float)),
+                           whole.topic_word), inference.temperature
+    )  # fmt: skip
+    A, B = (np.asarray(operand, dtype=float) for operand in operands)
+    topic, word = 1, data.vocabulary.index("bank")
+    products = A @ B.T
+    posterior = np.einsum("dk,wk->dkw", A[:, :4], B[:, :4]) / np.where(products > 0, products, 1)[:, None]
+    amounts = (posterior * binary[:, None]).sum(axis=0)
+    sizes = documents.doc_topic.sum(axis=0)
+    df = binary.sum(axis=0)
+    relevances = np.round(relevance(amounts, sizes, df), 4)[topic] if len(rows) else np.zeros(len(df))
+    used = [int(w) for w in np.flatnonzero(amounts[topic] > LEAST_SEEN)]
+    ranked = sorted(used, key=lambda w: (amounts[topic, w] < LEAST_AMOUNT - 0.00005, -relevances[w], w))
+    nats = DocumentScorer(whole, documents).scores(counts, slice(0, len(rows)))[:, topic] if len(rows) else np.zeros(0)
+    long = tokens >= 0.5 * np.median(tokens) if len(rows) else np.zeros(0, dtype=bool)
+    inside = np.isin(np.arange(data.counts.shape[0]), rows)
+    names, scores = distinctive_words(data.counts, inside.astype(str)) if 0 < len(rows) < len(inside) else ([], None)
+    apart = [] if scores is None else np.sort(scores[names.index("True")])[::-1][:12]
+    label_names = sorted({name for found in data.labels for name in found})
+    found = periods(data.times)
+    theta = np.asarray(data.level_weights[0])[rows]
+    joint = theta * tokens[:, None]
+    by_label = [np.array([name in data.labels[row] for row in rows], dtype=bool) for name in label_names]
+    by_period = [found.numbers[rows] == number for number in range(len(found.names))]
+    total = max(tokens.sum(), 1.0)
+    share = joint.sum(axis=0)[1]
+    mean = (documents.doc_topic * tokens[:, None]).sum(axis=0)
+    norms = np.linalg.norm(documents.doc_topic, axis=1) * max(np.linalg.norm(mean), 1e-12)
+    senses = (counts.toarray()[:, word, None] * posterior[:, :, word]).sum(axis=0)
+    index = SearchIndex(data.counts, data.vocabulary, vectorizer=data.vectorizer).set_model(model)
+    return {
+        "documents": rows.tolist(),
+        "tokens": float(tokens.sum()),
+        "topics": [
+            {
+                "size": weights.shape[1],
+                "weights": (tokens @ weights[rows] / total).tolist(),
+                "fit": (tokens @ weights[rows] ** 2 / np.maximum(tokens @ weights[rows], 1e-12)).tolist(),
+                "main": np.bincount(weights[rows].argmax(axis=1), minlength=weights.shape[1]).tolist(),
+            }
+            for weights in (np.asarray(data.doc_topic), np.asarray(data.level_weights[0]))
+        ],
+        "word_tokens": np.asarray(counts.sum(axis=0)).ravel().tolist(),
+        "word_documents": df.tolist(),
+        "apart": [float(score) for score in apart if score > 0],
+        "topic": topic,
+        "amounts": [[w, float(amounts[topic, w])] for w in used],
+        "relevance": [[w, float(relevances[w])] for w in ranked],
+        "nats": np.sort(nats[long & (nats > LEAST_SEEN)])[::-1].tolist(),
+        "cosines": np.sort(documents.doc_topic @ mean / np.maximum(norms, 1e-12))[::-1].tolist(),
+        "label_documents": [int(has.sum()) for has in by_label],
+        "labels": [(joint[has].sum(axis=0) / max(tokens[has].sum(), 1.0)).tolist() for has in by_label],
+        "labels_of_topic": [float(joint[has].sum(axis=0)[1] / share) if share else 0.0 for has in by_label],
+        "periods": [int(has.sum()) for has in by_period],
+        "time": [
+            [float(joint[has].sum(axis=0)[k] / tokens[has].sum()) if has.any() else None for has in by_period]
+            for k in range(LEVEL)
+        ],
+        "word": word,
+        "senses": (senses / max(senses.sum(), 1e-12)).tolist(),
+        "largest": [float(value) for value in np.sort(joint[:, 1])[::-1][:5] if value > 0],
+        "scores": [hit.score for hit in index.search("bank violin", 5, allowed=inside)],
+    }
 
 
 def inside(corners, places):
@@ -421,22 +571,3 @@ def inside(corners, places):
     turns = np.diff(np.concatenate([angles, angles[:, :1]], axis=1), axis=1)
     turns = (turns + np.pi) % (2 * np.pi) - np.pi
     return np.round(turns.sum(axis=1) / (2 * np.pi)).astype(int) % 2 == 1
-
-
-def distinctive(binary, selection):
-    """Return the words that are in a larger share of the selection, by the likelihood ratio of the two shares."""
-    chosen = np.zeros(len(binary), dtype=bool)
-    chosen[selection] = True
-    found = []
-    for word in range(binary.shape[1]):
-        pairs = [(binary[rows, word].sum(), rows.sum()) for rows in (chosen, ~chosen)]
-        share = binary[:, word].mean()
-        ratio = sum(
-            times * np.log(times / (total * p))
-            for k, total in pairs
-            for times, p in ((k, share), (total - k, 1 - share))
-            if times
-        )
-        if pairs[0][0] / pairs[0][1] > share:
-            found.append((-ratio, word))
-    return [word for _, word in sorted(found)]

@@ -41,6 +41,7 @@ from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmount
 from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
+from polyseme.runs.typical import MIN_RELATIVE_LENGTH, PRIOR
 from polyseme.runs.view import TopicView
 from polyseme.text.dates import DateOrder, days_of
 from polyseme.text.languages import Language, get_language, language_token_rules, scikit_learn_token_rules
@@ -201,6 +202,7 @@ def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
 
     core : topics, words and facts about the fit; everything that the first view shows.
     documents : names, labels, times and P(z|d). counts : all counts. rules : how texts are split into words.
+    level40, ... : P(z|d) of finer levels, with the number of topics.
     texts0, texts1, ... : the texts in chunks; core has the number of the first document of each chunk.
     """
     if text not in TEXTS:
@@ -215,6 +217,8 @@ def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
         "rules": Section(*word_rules(data.vectorizer)),
         "map": _map(data.document_map),
     }
+    for weights in data.level_weights:
+        sections[f"level{weights.shape[1]}"] = Section({}, _weights(data, weights))
     for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
         sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
     return sections
@@ -277,6 +281,7 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
             "b": postings.B,
         },
         "least_documents": LEAST_AMOUNT - 0.5 * 10**-DECIMALS,  # rounded as in shown_words
+        "typical": {"prior": PRIOR, "length": MIN_RELATIVE_LENGTH},
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
         "hidden": [int(column) for column in data.hidden],
         "measures": {name: _json_numbers(values) for name, values in measures.items()},
@@ -405,7 +410,7 @@ def _documents(data: PageData, *, quotes: bool) -> Section:
     if quotes and (found := data.document_quotes(shown)) is not None:
         values["quotes"] = [quote for of_topic in found for quote in of_topic]
     arrays = {
-        **pack_weights(data.doc_topic),
+        **_weights(data, data.doc_topic),
         "typical_of_topic": encode_varints(np.array([len(rows) for rows in shown.documents])),
         "typical_documents": np.array([row for rows in shown.documents for row in rows], dtype=np.uint32),
         "typical_nats": np.array([nats for row in shown.scores for nats in row], dtype=np.float32),
@@ -421,6 +426,12 @@ def _documents(data: PageData, *, quotes: bool) -> Section:
         values["times"] = [None if time is None else str(time) for time in data.times or ()]
         arrays["document_periods"] = by_time.numbers
     return Section(values, arrays)
+
+
+def _weights(data: PageData, doc_topic: Array) -> dict[str, Array]:
+    """Return P(z|d) and the main topics of the documents."""
+    main = data.main_topics(doc_topic).astype(np.uint8 if doc_topic.shape[1] < 256 else np.uint16)
+    return {**pack_weights(doc_topic), "main_topics": main}
 
 
 def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -107,6 +107,8 @@ class PageData:
     finer : sequence of sequence of mapping, default=()
         For each topic, the topics of finer levels below it: level, topic, name, weight, parent_share, words, children,
         and documents (rows of typical ones).
+    level_weights : sequence of array, default=()
+        P(z|d) of each finer level, the coarsest first.
     text_bytes : int, default=0
         Size of the texts of a run, which may be left out of `texts`.
     typical : TopicDocuments or None, default=None
@@ -150,6 +152,7 @@ class PageData:
     measures: Mapping[str, Floats] = field(default_factory=dict)
     tree: Sequence[Mapping[str, Any]] = ()
     finer: Sequence[Sequence[Mapping[str, Any]]] = ()
+    level_weights: Sequence[Array] = ()
     text_bytes: int = 0
     typical: TopicDocuments | None = None
     quotes: Sequence[Sequence[str]] | None = None
@@ -169,6 +172,12 @@ class PageData:
             values = getattr(self, name)
             if values is not None and len(values) != n_docs:
                 raise InputError(f"{name} must have one entry for each of the {n_docs} documents, got {len(values)}.")
+        stored = {weights.shape for weights in self.level_weights}
+        wanted = {(n_docs, int(node["level"])) for nodes in self.finer for node in _nodes(nodes)}
+        if missing := wanted - stored:
+            raise InputError(
+                f"level_weights must have arrays of the shapes {sorted(missing)}, for the levels of finer."
+            )
 
     @classmethod
     def from_arrays(
@@ -241,6 +250,21 @@ class PageData:
     def tokens(self) -> Floats:
         """Number of tokens n_d of each document."""
         return _tokens(self.counts)
+
+    def main_topics(self, doc_topic: Array) -> Array:
+        """Return the main topic of each document, and the number of topics for documents without words.
+
+        Parameters
+        ----------
+        doc_topic : array of shape (n_documents, K)
+            P(z|d) of the reading level or of a finer one.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            Topics with the largest P(z|d).
+        """
+        return np.where(self.tokens > 0, np.asarray(doc_topic).argmax(axis=1), doc_topic.shape[1])
 
     @property
     def topic_weights(self) -> Floats:
@@ -468,6 +492,7 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         chosen_size=K,
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
         finer=_finer_topics(view, finer),
+        level_weights=[level.doc_topic for level in finer],
         measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
         map=view.document_map,
     )
@@ -650,6 +675,13 @@ def _as_label_lists(labels: Sequence[Any] | None) -> list[list[str]] | None:
 
 def _split_labels(value: Any) -> list[str]:
     return [] if value is None else [name for name in str(value).split(LABEL_SEPARATOR) if name]
+
+
+def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Iterate over finer topics and those below them."""
+    for node in nodes:
+        yield node
+        yield from _nodes(node["children"])
 
 
 def _check_shape(doc_topic: Array, n_docs: int, n_topics: int) -> None:

@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nameLines, placeNames } from "../../../src/polyseme/explore/assets/charts/region_names.js";
-import { corpus } from "../../../src/polyseme/explore/assets/model/corpus.js";
 import {
   PointGrid,
-  distinctiveWords,
   documentMap,
-  meanShares,
   topicColors,
 } from "../../../src/polyseme/explore/assets/model/map.js";
 import { documentsWith } from "../../../src/polyseme/explore/assets/model/search.js";
@@ -48,12 +45,6 @@ test("the nearest document that is allowed", () => {
     grid.nearest(x, y, 1, () => false),
     -1,
   );
-});
-
-test("topics and words of a selection", () => {
-  assertClose(Array.from(meanShares(map, vectors.selection)), vectors.shares, 1e-4);
-  assert.deepEqual(distinctiveWords(corpus, vectors.selection, 10), vectors.distinctive);
-  assert.deepEqual(distinctiveWords(corpus, Array.from(map.documents), 10), []);
 });
 
 test("documents with words of a query", () => {

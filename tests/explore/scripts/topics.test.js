@@ -3,7 +3,10 @@ import { test } from "node:test";
 import { corpus, model, weightsOf } from "../../../src/polyseme/explore/assets/model/corpus.js";
 import { pathOf } from "../../../src/polyseme/explore/assets/charts/lines.js";
 import { likeliest } from "../../../src/polyseme/explore/assets/model/folding.js";
-import { wordsOfLabel } from "../../../src/polyseme/explore/assets/model/labels.js";
+import { wordsApart } from "../../../src/polyseme/explore/assets/model/apart.js";
+import { WHOLE } from "../../../src/polyseme/explore/assets/model/filters.js";
+import { hasLabel } from "../../../src/polyseme/explore/assets/model/labels.js";
+import { Subset } from "../../../src/polyseme/explore/assets/model/subset.js";
 import {
   documentsOverTime,
   topicsOverTime,
@@ -71,7 +74,9 @@ test("senses and neighbors of a word", () => {
 
 test("words that set a label apart", () => {
   for (const [label, words] of Object.entries(vectors.labels)) {
-    assert.deepEqual(named(wordsOfLabel(corpus.labeled.names.indexOf(label), 30)), words);
+    const number = corpus.labeled.names.indexOf(label);
+    const part = WHOLE.where((d) => hasLabel(d, number));
+    assert.deepEqual(named(wordsApart(part, WHOLE, 30)), words);
   }
 });
 
@@ -80,11 +85,12 @@ test("a period without documents is a gap", () => {
   corpus.document_periods = Int32Array.from({ length: model.n_documents }, (_, d) =>
     d === 0 ? -1 : [0, 1, 3][d % 3],
   );
-  const table = topicsOverTime();
+  const all = new Subset(null);
+  const table = topicsOverTime(all);
   for (const row of table) assert.equal(row[2], null);
   for (const period of [0, 1, 3])
     assertClose([table.reduce((sum, row) => sum + row[period], 0)], [1], 1e-3);
-  const counts = documentsOverTime();
+  const counts = documentsOverTime(all);
   assert.equal(counts[2], 0);
   assert.equal(counts[0] + counts[1] + counts[3], model.n_documents - 1);
 });

@@ -2,8 +2,20 @@
 
 import { model } from "./model/corpus.js";
 
+/** @type {Record<string, string | number>} */
+let kept = {};
+
 /**
- * Returns the address of a view.
+ * Sets the settings that all addresses have: filters, and the level of topics.
+ *
+ * @param {Record<string, string | number>} settings
+ */
+export function keepSettings(settings) {
+  kept = settings;
+}
+
+/**
+ * Returns the address of a view, with the settings that all addresses have; "" removes one.
  *
  * @param {string} view
  * @param {string | number} [argument]
@@ -11,7 +23,7 @@ import { model } from "./model/corpus.js";
  * @returns {string}
  */
 export function address(view, argument, settings = {}) {
-  const query = Object.entries(settings).filter(
+  const query = Object.entries({ ...kept, ...settings }).filter(
     ([, value]) => value !== undefined && value !== null && value !== "",
   );
   return (
@@ -27,8 +39,10 @@ export function address(view, argument, settings = {}) {
  * Returns the address of a topic.
  *
  * @param {number} topic
+ * @param {number} [size] number of topics of its level; the reading level without it
  */
-export const topicAddress = (topic) => address("topic", topic);
+export const topicAddress = (topic, size = model.K) =>
+  size === model.K ? address("topic", topic) : address("finer", `${size}.${topic}`);
 
 /**
  * Returns the address of a document.

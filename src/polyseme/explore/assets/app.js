@@ -5,6 +5,7 @@ import { corpus, loadCorpus, loadModel, loadRules, model } from "./model/corpus.
 import { takeUpEdits } from "./model/editing.js";
 import { searchText } from "./model/search.js";
 import { showEditBar } from "./pieces/edit_bar.js";
+import { showFilterBar } from "./pieces/filter_bar.js";
 import { follow, go, here, navigation, searchField, showAgain } from "./router.js";
 import { viewDocument } from "./views/document.js";
 import { viewDocuments } from "./views/documents.js";
@@ -14,7 +15,6 @@ import { viewFit } from "./views/fit.js";
 import { viewLabels } from "./views/labels.js";
 import { viewMap } from "./views/map.js";
 import { viewPaste } from "./views/paste.js";
-import { viewSearch } from "./views/search.js";
 import { viewTime } from "./views/time.js";
 import { viewTopic } from "./views/topic.js";
 import { viewTopics } from "./views/topics.js";
@@ -26,14 +26,25 @@ const loadAll = () => Promise.all([loadCorpus(), loadRules()]);
 
 /** @type {Record<string, import("./router.js").View>} */
 const VIEWS = {
-  map: { label: "Map", render: viewMap },
-  topics: { label: "Topics", render: viewTopics },
-  documents: { label: "Documents", render: viewDocuments, needs: loadCorpus },
-  words: { label: "Words", render: viewWords },
-  search: { label: "Search", render: viewSearch, needs: loadAll },
+  map: { label: "Map", render: viewMap, leveled: true },
+  topics: { label: "Topics", render: viewTopics, needs: loadCorpus, leveled: true },
+  documents: { label: "Documents", render: viewDocuments, needs: loadAll },
+  words: { label: "Words", render: viewWords, needs: loadCorpus },
   paste: { label: "Paste a text", render: viewPaste, needs: loadAll },
-  labels: { label: "Labels", render: viewLabels, needs: loadCorpus, only: () => corpus?.labeled },
-  time: { label: "Time", render: viewTime, needs: loadCorpus, only: () => corpus?.periods },
+  labels: {
+    label: "Labels",
+    render: viewLabels,
+    needs: loadCorpus,
+    only: () => corpus?.labeled,
+    leveled: true,
+  },
+  time: {
+    label: "Time",
+    render: viewTime,
+    needs: loadCorpus,
+    only: () => corpus?.periods,
+    leveled: true,
+  },
   tree: {
     label: "Tree",
     render: viewTree,
@@ -59,10 +70,10 @@ function followLink(event) {
 
 function findWords(event) {
   event.preventDefault();
-  const words = searchField().value.trim();
-  if (words && here().view === "map")
-    go(address("map", undefined, { ...here().settings, q: words }));
-  else if (words) go(address("search", words));
+  const q = searchField().value.trim();
+  const { view, settings } = here();
+  if (view === "map") go(address("map", undefined, { ...settings, q }));
+  else if (q) go(address("documents", undefined, { q }));
 }
 
 async function start() {
@@ -74,7 +85,7 @@ async function start() {
   showEditBar();
   document.addEventListener("click", followLink);
   document.getElementById("find").addEventListener("submit", findWords);
-  await follow(VIEWS);
+  await follow(VIEWS, showFilterBar);
   performance.mark("first view");
   document.documentElement.dataset.ready = "first";
   await loadAll();

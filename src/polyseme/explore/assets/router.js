@@ -1,14 +1,21 @@
 // The fragment of the address determines the view: #/view/argument?setting=value.
 
-import { address } from "./addresses.js";
+import { address, keepSettings } from "./addresses.js";
 import { h, say } from "./dom.js";
-import { corpus, model, rules } from "./model/corpus.js";
+import { corpus, loadCorpus, loadRules, model, rules } from "./model/corpus.js";
+import { filtersOf, subsetOf } from "./model/filters.js";
+import { levelOf, loadLevel } from "./model/levels.js";
 import { notHere } from "./pieces/card.js";
 
 /**
  * @typedef {import("./dom.js").Child} Child
  *
- * @typedef {(argument?: string, settings?: Settings) => Child | Promise<Child>} Render
+ * @typedef {object} Shown what all views show
+ * @property {import("./model/subset.js").Subset} subset the documents that pass the filters
+ * @property {import("./model/levels.js").Level} level
+ *
+ * @typedef {(argument: string | undefined, settings: Settings, shown: Shown) =>
+ *   Child | Promise<Child>} Render
  *
  * @typedef {Record<string, string>} Settings
  *
@@ -18,10 +25,14 @@ import { notHere } from "./pieces/card.js";
  * @property {string} [under] the view that the navigation marks instead
  * @property {() => unknown} [only] whether the navigation has the view
  * @property {() => Promise<unknown>} [needs] loads what the view shows
+ * @property {boolean} [leveled] whether the level of topics changes the view
  */
 
 /** @type {Record<string, View>} */
 let views = {};
+
+/** @type {(view: string, settings: Settings, shown: Shown) => void} */
+let showBar = null;
 
 let shown = ""; // the address that is shown; a frame may have no history of its own
 
@@ -114,22 +125,31 @@ async function show(fragment) {
   const { view, argument, settings } = parsed(fragment);
   const sameView = shown && before.view === view && before.argument === argument;
   shown = fragment;
-  const { render, needs } = views[view];
+  const { render, needs, leveled } = views[view];
   const main = document.getElementById("main");
   try {
-    if (needs) {
+    const filters = filtersOf(settings);
+    const level = levelOf(Number(settings.level));
+    const isFiltered = Object.keys(filters).length > 0;
+    if (needs || isFiltered) {
       if (!corpus || !rules) say("Loading …");
-      await needs();
+      await Promise.all([needs?.(), isFiltered && loadCorpus(), filters.q && loadRules()]);
     }
-    const parts = /** @type {any[]} */ ([await render(argument, settings)]);
+    if (leveled) await loadLevel(level.size);
+    const subset = await subsetOf(filters);
     if (mine !== turn) return;
+    keepSettings({ ...filters, level: level.size === model.K ? "" : level.size });
+    const drawn = await render(argument, settings, { subset, level });
+    if (mine !== turn) return;
+    const parts = /** @type {any[]} */ ([drawn]);
     navigation();
+    searchField().value = settings.q ?? "";
+    showBar(view, settings, { subset, level });
     main.replaceChildren(...parts.flat(Infinity).filter(Boolean));
     const heading = main.querySelector("h1");
     document.title = `${heading?.textContent ?? ""} – ${model.title}`;
     say("");
     main.dataset.view = view;
-    if (view !== "search" && !settings.q) searchField().value = "";
     if (!sameView && turn > 1) {
       scrollTo(0, 0);
       heading?.setAttribute("tabindex", "-1");
@@ -149,12 +169,21 @@ export async function showAgain() {
 }
 
 /**
+ * Returns whether the level of topics changes a view.
+ *
+ * @param {string} view
+ */
+export const isLeveled = (view) => Boolean(views[view].leveled);
+
+/**
  * Shows the view of the address, now and whenever it changes.
  *
  * @param {Record<string, View>} table
+ * @param {typeof showBar} bar shows what stands between the navigation and the view
  */
-export async function follow(table) {
+export async function follow(table, bar) {
   views = table;
+  showBar = bar;
   addEventListener("hashchange", () => show(location.hash));
   await show(location.hash);
 }

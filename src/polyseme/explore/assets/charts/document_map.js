@@ -80,6 +80,7 @@ export class MapChart {
     this.pointers = new Map();
     this.lasso = null;
     this.elements = new Map();
+    this.regions = map.names;
     this.widths = new Map();
     this.lasted = 0; // milliseconds of the last frame
     this.moving = false;
@@ -97,14 +98,17 @@ export class MapChart {
   }
 
   /**
-   * Sets the map, with the same places and other names.
+   * Sets the map, with the same places, and the names of regions.
    *
    * @param {DocumentMap} map
+   * @param {import("../model/map.js").RegionName[]} names
    */
-  use(map) {
+  use(map, names) {
     this.map = map;
+    this.regions = names;
     this.elements.forEach((element) => element.remove());
     this.elements.clear();
+    this.redraw();
   }
 
   /**
@@ -271,7 +275,8 @@ export class MapChart {
   }
 
   radius() {
-    return Math.min(6, Math.max(0.95, (0.27 * this.scale) / Math.sqrt(this.map.size)));
+    const usual = (0.27 * this.scale) / Math.sqrt(this.map.size);
+    return Math.min(6, this.lit ? Math.max(1.9, 1.4 * usual) : Math.max(0.95, usual));
   }
 
   drawAbove() {
@@ -307,7 +312,7 @@ export class MapChart {
 
   drawNames() {
     const placed = placeNames(
-      this.map.names,
+      this.regions,
       ({ x, y, radius }) => {
         const [px, py] = this.pixelOf(x, y);
         return { x: px, y: py, radius: radius * this.scale };

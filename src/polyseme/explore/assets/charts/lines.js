@@ -1,6 +1,7 @@
 // Lines over time or iterations, and small lines.
 
 import { canvas } from "./chart.js";
+import { wrapped } from "./wrap.js";
 import { s } from "../dom.js";
 import { wholeNumber } from "../format.js";
 
@@ -9,7 +10,8 @@ import { wholeNumber } from "../format.js";
  * @property {(number | null)[]} values
  * @property {string} [classes]
  * @property {string} [label]
- * @property {string} [tag] text at the end of the line
+ * @property {string} [tag] name at the end of the line
+ * @property {string} [href] where the name leads
  *
  * @typedef {object} Lines
  * @property {Series[]} series
@@ -24,6 +26,18 @@ import { wholeNumber } from "../format.js";
  * @property {number | null} [mark]
  * @property {string} [xLabel]
  */
+
+/** Pixels to the left of a chart with an axis. */
+export const AXIS = 64;
+/**
+ * Returns the pixels to the right of lines that have names.
+ *
+ * @param {number} width
+ */
+export const nameMargin = (width) => Math.max(90, Math.min(240, width * 0.3));
+
+const TAG_LETTER = 7.1;
+const TAG_LINE = 15;
 
 // Returns about `many` round numbers between two values.
 function ticks(low, high, many = 4) {
@@ -73,6 +87,21 @@ function alone(points) {
     .flat();
 }
 
+// Moves names apart so that none covers another, and back into the frame.
+function spread(ends, top, bottom) {
+  const tall = ({ lines: texts }) => texts.length * TAG_LINE + 3;
+  let floor = top;
+  for (const end of ends) {
+    end.y = Math.max(end.y, floor + tall(end) / 2);
+    floor = end.y + tall(end) / 2;
+  }
+  let ceiling = bottom;
+  for (const end of [...ends].reverse()) {
+    end.y = Math.min(end.y, ceiling - tall(end) / 2);
+    ceiling = end.y - tall(end) / 2;
+  }
+}
+
 /**
  * Draws lines, all as long as xs (numbers) or names (texts below). A value of null is a gap.
  *
@@ -96,8 +125,8 @@ export function lines(
   },
 ) {
   const [left, right, above, below] = [
-    64,
-    series.some(({ tag }) => tag) ? 38 : 18,
+    AXIS,
+    series.some(({ tag }) => tag) ? nameMargin(width) : 18,
     14,
     xLabel ? 46 : 32,
   ];
@@ -144,16 +173,29 @@ export function lines(
   });
   const ends = series
     .filter(({ tag }) => tag)
-    .map(({ values, tag, classes }) => ({
-      tag,
+    .map(({ values, tag, classes, href }) => ({
+      lines: wrapped(tag, Math.floor((right - 12) / TAG_LETTER)),
       classes,
+      href,
+      name: tag,
       y: y(values.findLast((v) => v !== null) ?? low),
     }))
     .sort((a, b) => a.y - b.y);
-  for (let i = 1; i < ends.length; i++) ends[i].y = Math.max(ends[i].y, ends[i - 1].y + 14);
-  const tags = ends.map((end) =>
-    s("text.tag-end", { x: width - right + 7, y: end.y + 4, classes: end.classes }, end.tag),
-  );
+  spread(ends, above, height - 4);
+  const tags = ends.map(({ lines: texts, classes, href, name, y: middle }) => {
+    const parts = texts.map((text, i) =>
+      s(
+        "text.tag-end",
+        {
+          x: width - right + 9,
+          y: middle + 4 + (i - (texts.length - 1) / 2) * TAG_LINE,
+          classes,
+        },
+        text,
+      ),
+    );
+    return href ? s("a", { href, "aria-label": name }, ...parts) : s("g", {}, ...parts);
+  });
   const spans = (errors ?? []).map((error, i) =>
     s("line.error", {
       x1: x(along[i]),
@@ -177,7 +219,7 @@ export function lines(
     width,
     height,
     label,
-    false,
+    ends.some(({ href }) => href),
     ...marks.flat(),
     ...below_,
     under,

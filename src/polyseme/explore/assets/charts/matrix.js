@@ -1,77 +1,164 @@
-// A matrix of shades.
+// A matrix of shades with one scale. A pointer or the arrow keys choose a cell.
 
-import { canvas, cutText } from "./chart.js";
+import { canvas } from "./chart.js";
+import { wrapped } from "./wrap.js";
 import { s } from "../dom.js";
 
 /**
+ * @typedef {{label: string, href: string, classes?: string, shown: string}} Side shown: a figure
+ *   after the label
+ *
  * @typedef {object} Matrix
- * @property {{label: string, href: string, classes?: string}[]} rows
- * @property {{label: string, href: string}[]} columns
- * @property {number[][]} values
+ * @property {Side[]} rows
+ * @property {Side[]} columns
+ * @property {(i: number, j: number) => {fill: string, strength: number, text: string}} cell
+ *   fill is a class of the style sheet; text is drawn if `figures` is true
+ * @property {boolean} figures
  * @property {string} label
- * @property {(i: number, j: number, value: number) => string} describe
+ * @property {(i: number, j: number) => void} choose called for the cell under the pointer
+ * @property {(i: number, j: number) => void} open
  */
 
+const LETTER = 7.3; // pixels of a letter
+const LINE = 17;
+const LEAST_STEP = 22;
+
 /**
- * Draws a matrix of shades: values[row][column] from 0 to 1.
+ * Draws a matrix of shades.
  *
  * @param {number} width
  * @param {Matrix} options
  */
-export function matrix(width, { rows, columns, values, label, describe }) {
-  const most = Math.max(...values.flat(), 1e-12);
-  const left = Math.min(220, width * 0.34);
-  const longest = Math.max(...columns.map((column) => Math.min(column.label.length, 24)));
-  const step = Math.max(14, Math.min(110, (width - left - 8) / columns.length));
-  const upright = step < 9 * Math.min(longest, 8);
-  const above = upright ? Math.min(170, 16 + longest * 7.2) : 30;
-  const line = 22;
+export function matrix(width, { rows, columns, cell, figures, label, choose, open }) {
+  const longest = Math.max(...rows.map((row) => row.label.length + row.shown.length + 2));
+  const left = Math.min(longest * LETTER + 12, Math.max(130, Math.min(330, width * 0.36)));
+  const step = Math.max(
+    figures ? 46 : LEAST_STEP,
+    Math.min(96, (width - left - 8) / columns.length),
+  );
+  const heads = columns.map((column) => wrapped(column.label, 34));
+  const flat = columns.every(({ label: name }) => name.length * LETTER < step - 8);
+  const deep = Math.max(...heads.flat().map((line) => line.length), 4) * LETTER;
+  const above = flat ? 46 : deep + 58;
+  const names = rows.map((row) => wrapped(row.label, Math.floor((left - 62) / LETTER)));
+  const tops = [];
+  let bottom = above;
+  for (const lines of names) {
+    tops.push(bottom);
+    bottom += Math.max(24, lines.length * LINE + 6);
+  }
   const wide = Math.ceil(left + step * columns.length + 8);
-  const heads = columns.map((column, j) => {
+  const head = columns.map((column, j) => {
     const x = left + j * step + step / 2;
-    const text = s(
-      "text.label",
-      upright
-        ? { transform: `translate(${x + 4} ${above - 8}) rotate(-90)` }
-        : { x, y: above - 10, "text-anchor": "middle" },
-      cutText(column.label, upright ? above : step + 4),
+    const figure = s(
+      "text.value",
+      { x, y: above - 8, "text-anchor": "middle", "font-size": 11 },
+      column.shown,
+    );
+    const first = x + 5 - ((heads[j].length - 1) * LINE) / 2;
+    const texts = heads[j].map((line, i) =>
+      s(
+        "text.label",
+        flat
+          ? { x, y: above - 26, "text-anchor": "middle" }
+          : { transform: `translate(${first + i * LINE} ${above - 26}) rotate(-90)` },
+        line,
+      ),
     );
     return s(
       "a",
-      { href: column.href, "aria-label": column.label },
-      s("title", {}, column.label),
-      text,
+      { href: column.href, "aria-label": `${column.label}, ${column.shown}` },
+      ...texts,
+      figure,
     );
   });
-  const body = rows.map((row, i) => [
-    s(
-      "a",
-      { href: row.href, "aria-label": row.label },
+  const body = rows.map((row, i) => {
+    const middle = (tops[i] + (tops[i + 1] ?? bottom)) / 2;
+    const first = middle + 5 - ((names[i].length - 1) * LINE) / 2;
+    return [
       s(
-        "text.label",
-        { x: left - 10, y: above + i * line + 15, "text-anchor": "end" },
-        cutText(row.label, left - 12),
+        "a",
+        { href: row.href, "aria-label": `${row.label}, ${row.shown}` },
+        ...names[i].map((line, at) => s("text.label", { x: 0, y: first + at * LINE }, line)),
+        s("text.value", { x: left - 8, y: middle + 4, "text-anchor": "end" }, row.shown),
       ),
-    ),
-    ...values[i].map((value, j) =>
-      s("rect.shade", {
-        x: left + j * step + 1,
-        y: above + i * line + 1,
-        width: step - 2,
-        height: line - 2,
-        rx: 2,
-        classes: row.classes ?? "",
-        "fill-opacity": (0.03 + 0.97 * Math.sqrt(value / most)).toFixed(3),
-        data: { i, j },
+      ...columns.map((_, j) => {
+        const { fill, strength, text } = cell(i, j);
+        const box = {
+          x: left + j * step + 1,
+          y: tops[i] + 1,
+          width: step - 2,
+          height: (tops[i + 1] ?? bottom) - tops[i] - 2,
+        };
+        return [
+          s("rect.shade", {
+            ...box,
+            rx: 2,
+            classes: fill,
+            "fill-opacity": Math.min(1, strength).toFixed(3),
+            data: { i, j },
+          }),
+          figures &&
+            s(
+              "text.cell",
+              {
+                x: box.x + box.width / 2,
+                y: middle + 4,
+                "text-anchor": "middle",
+                classes: strength > 0.6 ? "on" : "",
+              },
+              text,
+            ),
+        ];
       }),
-    ),
-  ]);
-  const tell = ({ target }) => {
-    const { i, j } = target.dataset;
-    if (i !== undefined && !target.firstChild)
-      target.append(s("title", {}, describe(i, j, values[i][j])));
+    ];
+  });
+  const frame = s("rect.cursor", { visibility: "hidden", rx: 2 });
+  const drawn = canvas(
+    wide,
+    bottom + 4,
+    `${label}. Arrow keys choose a cell, Enter shows its documents.`,
+    true,
+    ...head,
+    ...body.flat(2),
+    frame,
+  );
+  let [row, column] = [-1, -1];
+  const cells = new Map(
+    Array.from(drawn.querySelectorAll("rect.shade"), (rect) => [
+      `${rect.getAttribute("data-i")}.${rect.getAttribute("data-j")}`,
+      rect,
+    ]),
+  );
+  const move = (i, j) => {
+    [row, column] = [
+      Math.max(0, Math.min(rows.length - 1, i)),
+      Math.max(0, Math.min(columns.length - 1, j)),
+    ];
+    const at = cells.get(`${row}.${column}`);
+    for (const name of ["x", "y", "width", "height"])
+      frame.setAttribute(name, at.getAttribute(name));
+    frame.setAttribute("visibility", "visible");
+    choose(row, column);
   };
-  const drawn = canvas(wide, above + rows.length * line + 4, label, true, ...heads, ...body.flat());
-  drawn.addEventListener("pointerover", tell); // creating thousands of titles at once would be slow
+  const cellAt = ({ target }) => target.dataset?.i !== undefined && target.dataset;
+  drawn.addEventListener("pointerover", (event) => {
+    const at = cellAt(event);
+    if (at) move(Number(at.i), Number(at.j));
+  });
+  drawn.addEventListener("click", (event) => {
+    const at = cellAt(event);
+    if (at) open(Number(at.i), Number(at.j));
+  });
+  drawn.setAttribute("tabindex", "0");
+  drawn.addEventListener("keydown", (event) => {
+    if (event.target !== drawn) return;
+    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    const by = steps[event.key];
+    if (by) move(row < 0 ? 0 : row + by[0], column < 0 ? 0 : column + by[1]);
+    else if (event.key === "Enter" && row >= 0) open(row, column);
+    else return;
+    event.preventDefault();
+  });
   return drawn;
 }

@@ -50,6 +50,7 @@ import { WordRules } from "./words.js";
  * @property {number} relevance
  * @property {Record<string, number>} search
  * @property {number} least_documents
+ * @property {{prior: number, length: number}} typical constants of typical documents
  * @property {Record<number, string>} topic_names
  * @property {number[]} hidden
  * @property {Record<string, (number | null)[]>} measures
@@ -102,6 +103,8 @@ import { WordRules } from "./words.js";
  * @property {Sparse} byDocument counts, documents x words
  * @property {Sparse} topics P(z|d), documents x topics
  * @property {Sparse} byTopic P(z|d), topics x documents
+ * @property {import("./arrays.js").Integers} main_topics topic with the largest P(z|d) of each
+ *   document; the number of topics if it has no words
  * @property {Float64Array} tokens number of each document
  * @property {Float64Array} lengths norm of P(z|d)
  * @property {Uint32Array} frequency number of documents of each word
@@ -172,6 +175,20 @@ export function useModel(core) {
 }
 
 /**
+ * Returns P(z|d), documents x topics, of a section.
+ *
+ * @param {any} found section "documents" or that of a finer level
+ * @returns {Sparse}
+ */
+export function topicsOf(found) {
+  return sparse(
+    startsOf(fromVarints(found.topics_of_document, model.n_documents)),
+    found.document_topics,
+    Float32Array.from(found.document_shares, (code) => code / model.shares),
+  );
+}
+
+/**
  * Sets `corpus`; `model` comes first.
  *
  * @param {any} documents section "documents"
@@ -191,13 +208,11 @@ export function useCorpus(documents, counts) {
   const byWord = sparse(starts, rows, values);
   const tokens = new Float64Array(N);
   for (let i = 0; i < size; i++) tokens[rows[i]] += values[i];
-  const topicStarts = startsOf(fromVarints(documents.topics_of_document, N));
-  const shares = Float32Array.from(documents.document_shares, (code) => code / model.shares);
-  const topics = sparse(topicStarts, documents.document_topics, shares);
+  const topics = topicsOf(documents);
   const lengths = new Float64Array(N);
   for (let d = 0; d < N; d++) {
     let sum = 0;
-    for (let i = topicStarts[d]; i < topicStarts[d + 1]; i++) sum += shares[i] ** 2;
+    for (let i = topics.starts[d]; i < topics.starts[d + 1]; i++) sum += topics.values[i] ** 2;
     lengths[d] = Math.sqrt(sum);
   }
   const labeled = documents.labels && {

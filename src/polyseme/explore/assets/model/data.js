@@ -21,9 +21,10 @@
 //   documents  values: titles, and ids, labels, periods, times if there are any; quotes (of the
 //              typical documents) if the page has texts
 //              arrays: P(z|d) document by document: topics_of_document (varints),
-//              document_topics, document_shares (in steps of 1/shares); topic by topic
+//              document_topics, document_shares (in steps of 1/shares); main_topics; topic by topic
 //              typical_of_topic (varints), typical_documents, typical_nats; labels_of_document,
 //              document_labels; document_periods
+//   level40 ... P(z|d) and main_topics of a finer level, as in documents
 //   map        values: names of regions; arrays: places (documents x 2), documents (their numbers, if
 //              not all are on the map)
 //   counts     word by word: documents_of (varints), gaps between the documents' numbers less one

@@ -94,22 +94,6 @@ export function topicColors({ size, documents, starts, topics, shares }, palette
   return colors;
 }
 
-/**
- * Returns the mean P(z|d) of points.
- *
- * @param {DocumentMap} map
- * @param {ArrayLike<number>} points
- * @returns {Float64Array}
- */
-export function meanShares({ documents, starts, topics, shares }, points) {
-  const sums = new Float64Array(model.K);
-  for (let i = 0; i < points.length; i++) {
-    const d = documents[points[i]];
-    for (let j = starts[d]; j < starts[d + 1]; j++) sums[topics[j]] += shares[j] / points.length;
-  }
-  return sums;
-}
-
 /** Points by the cells of a square grid. */
 export class PointGrid {
   /** @param {Float32Array} places */
@@ -199,42 +183,4 @@ function isInside([x, y], corners) {
     if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
   }
   return inside;
-}
-
-/**
- * Returns the words that occur in a larger share of some documents than in the others: by the
- * signed root of the likelihood ratio of the two shares, largest first.
- *
- * @param {import("./corpus.js").Corpus} corpus
- * @param {number[]} documents
- * @param {number} most
- * @returns {number[]}
- */
-export function distinctiveWords({ byDocument, frequency, tokens }, documents, most) {
-  const found = new Map();
-  const { starts, columns } = byDocument;
-  for (const d of documents)
-    for (let i = starts[d]; i < starts[d + 1]; i++)
-      found.set(columns[i], (found.get(columns[i]) ?? 0) + 1);
-  const [n, m] = [documents.length, tokens.length - documents.length];
-  if (m <= 0) return [];
-  const term = (k, of, p) => (k > 0 ? k * Math.log(k / (of * p)) : 0);
-  const hidden = new Set(model.hidden);
-  return [...found]
-    .filter(([word]) => !hidden.has(word))
-    .map(([word, inside]) => {
-      const outside = frequency[word] - inside;
-      const p = frequency[word] / (n + m);
-      if (inside / n <= p) return [word, 0];
-      const ratio =
-        term(inside, n, p) +
-        term(n - inside, n, 1 - p) +
-        term(outside, m, p) +
-        term(m - outside, m, 1 - p);
-      return [word, ratio];
-    })
-    .filter(([, ratio]) => ratio > 0)
-    .sort((a, b) => b[1] - a[1] || a[0] - b[0])
-    .slice(0, most)
-    .map(([word]) => word);
 }

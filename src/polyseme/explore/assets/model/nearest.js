@@ -17,10 +17,19 @@ export function nearestWords(word) {
   const letters = Array.from(word);
   const most = Math.min(MOST_EDITS, Math.floor(letters.length / LETTERS_PER_EDIT));
   const found = [];
+  // each edit adds at most one letter that the word does not have
+  const asked = new Set(letters);
+  const isLike = (part) => {
+    let others = 0;
+    for (const letter of part) if (!asked.has(letter) && ++others > most) return false;
+    return true;
+  };
+  const distance = (part) =>
+    isLike(part) ? editDistance(letters, Array.from(part), most) : Infinity;
   model.words.forEach((name, column) => {
-    const edits = Math.min(
-      ...[name, ...name.split("_")].map((part) => editDistance(letters, Array.from(part), most)),
-    );
+    const edits = name.includes("_")
+      ? Math.min(...[name, ...name.split("_")].map(distance))
+      : distance(name);
     if (edits <= most) found.push({ name, edits, column });
   });
   const frequency = ({ column }) => corpus.frequency[column];

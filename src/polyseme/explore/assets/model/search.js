@@ -61,10 +61,11 @@ export function search(query, count, { reasons = 6, ...options } = {}) {
  *
  * @param {string} text
  * @param {number} count
- * @param {{reasons?: number}} [options]
+ * @param {{reasons?: number, among?: import("./subset.js").Subset}} [options] among: the documents
+ *   that may be found
  * @returns {Promise<Found>}
  */
-export async function searchText(text, count, { reasons = 6 } = {}) {
+export async function searchText(text, count, { reasons = 6, among } = {}) {
   const { words, phrases, prefixes, excluded, problem: fault } = parsedQuery(text);
   const query = queryCounts(words, prefixes);
   const uncounted = excluded.find((word) => !columnsWith(word).length);
@@ -82,7 +83,7 @@ export async function searchText(text, count, { reasons = 6 } = {}) {
     topics: null,
   };
   if (problem) return found;
-  const allowed = allowedDocuments(phrases, excluded);
+  const allowed = both(allowedDocuments(phrases, excluded), among?.mask ?? null);
   if (!phrases.length) return { ...found, ...search(query, count, { reasons, allowed }) };
   const ranking = rank(query, model.n_documents, { allowed, once: false });
   const [having, unknown] = [[], []];
@@ -107,14 +108,23 @@ export async function searchText(text, count, { reasons = 6 } = {}) {
  * taken as words.
  *
  * @param {string} text
- * @returns {{problem: string, query: Found["query"], documents: number[], scores: Float64Array}}
+ * @returns {{problem: string, query: Found["query"], phrases: string[], documents: number[],
+ *   scores: Float64Array}}
  */
 export function documentsWith(text) {
+  if (lastFound?.text !== text || lastFound.corpus !== corpus)
+    lastFound = { text, corpus, found: findDocuments(text) };
+  return lastFound.found;
+}
+
+let lastFound = null; // several views ask for the same documents
+
+function findDocuments(text) {
   const { words, phrases, prefixes, excluded, problem } = parsedQuery(text);
   const query = queryCounts(words, prefixes);
   const allowed = allowedDocuments(phrases, excluded);
   const { order, term, scores } = rank(query, model.n_documents, { allowed, once: false });
-  return { problem, query, documents: order.filter((d) => term[d] > 0), scores };
+  return { problem, query, phrases, documents: order.filter((d) => term[d] > 0), scores };
 }
 
 // Returns the counts of the words and of the words that begin with the prefixes, and the unknown
@@ -178,6 +188,10 @@ function allowedDocuments(phrases, excluded) {
   wanted.forEach((found) => keep(found, 1));
   unwanted.forEach((found) => keep(found, 0));
   return allowed;
+}
+
+function both(first, second) {
+  return first && second ? first.map((is, d) => is & second[d]) : (first ?? second);
 }
 
 // Returns the nearest words in parentheses, or "".

@@ -3,15 +3,21 @@
 import { largest } from "./arrays.js";
 import { corpus, model, oneOfEach } from "./corpus.js";
 
-/** @typedef {{topic: number, share: number}} Sense */
+/**
+ * @typedef {{topic: number, share: number}} Sense
+ *
+ * @typedef {import("./subset.js").Subset} Subset
+ */
 
 /**
  * Returns P(z|w), largest first.
  *
  * @param {number} word
+ * @param {Subset} [subset] the documents whose tokens of the word are counted; all without it
  * @returns {Sense[]}
  */
-export function sensesOf(word) {
+export function sensesOf(word, subset) {
+  if (subset && !subset.isWhole) return sensesWithin(word, subset);
   const { starts, columns, values } = model.byWord;
   const found = [];
   let total = 0;
@@ -46,6 +52,17 @@ export function neighborsOf(word, count) {
   return largest(parts, count).map((other) => ({ word: other, weight: parts[other] }));
 }
 
+// Returns the share of each topic in the tokens of a word in some documents.
+function sensesWithin(word, subset) {
+  const topics = Array.from({ length: model.K }, (_, topic) => topic);
+  const sums = tokensBySense(word, topics, subset).map((list) => list.reduce((a, b) => a + b, 0));
+  const total = sums.reduce((a, b) => a + b, 0);
+  return topics
+    .filter((topic) => sums[topic] > 0)
+    .map((topic) => ({ topic, share: sums[topic] / total }))
+    .sort((a, b) => b.share - a.share || a.topic - b.topic);
+}
+
 /**
  * Returns the documents that use a word most in each of some senses, by its count times P(z|d,w): a
  * list for each topic.
@@ -53,9 +70,23 @@ export function neighborsOf(word, count) {
  * @param {number} word
  * @param {number[]} topics
  * @param {number} count
+ * @param {Subset} [subset] all documents without it
  * @returns {{document: number, tokens: number}[][]}
  */
-export function documentsOfSenses(word, topics, count) {
+export function documentsOfSenses(word, topics, count, subset) {
+  const { starts, columns } = corpus.byWord;
+  const documentOf = (i) => columns[starts[word] + i];
+  return tokensBySense(word, topics, subset).map((list) =>
+    largest(oneOfEach(list, documentOf), count).map((i) => ({
+      document: documentOf(i),
+      tokens: list[i],
+    })),
+  );
+}
+
+// Returns the expected number of tokens of a word that belong to each of some topics, for each
+// document with the word; zeros for those that are not in the subset.
+function tokensBySense(word, topics, subset) {
   const { starts, columns, values } = corpus.byWord;
   const { byWord, inference, background } = model;
   const beta = inference.temperature;
@@ -69,6 +100,7 @@ export function documentsOfSenses(word, topics, count) {
   const theta = corpus.topics;
   for (let i = starts[word]; i < starts[word + 1]; i++) {
     const d = columns[i];
+    if (subset && !subset.has(d)) continue;
     let total = common;
     for (let j = theta.starts[d]; j < theta.starts[d + 1]; j++) {
       const k = theta.columns[j];
@@ -78,10 +110,5 @@ export function documentsOfSenses(word, topics, count) {
     }
     if (total > 0) for (const list of tokens) list[i - starts[word]] /= total;
   }
-  return tokens.map((list) =>
-    largest(
-      oneOfEach(list, (i) => columns[starts[word] + i]),
-      count,
-    ).map((i) => ({ document: columns[starts[word] + i], tokens: list[i] })),
-  );
+  return tokens;
 }

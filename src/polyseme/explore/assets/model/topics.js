@@ -1,7 +1,11 @@
 // The words and the documents of a topic.
 
-import { largest } from "./arrays.js";
-import { corpus, model, oneOfEach, weightsOf } from "./corpus.js";
+import { corpus, model, weightsOf } from "./corpus.js";
+
+/**
+ * @typedef {{word: number, p: number, relevance: number, inTopic: number, overall: number}}
+ *   RelevantWord
+ */
 
 // P(w|z).
 function probabilityOf(word, topic) {
@@ -19,30 +23,44 @@ function probabilityOf(word, topic) {
  * @param {number} topic
  * @param {number} lambda
  * @param {number} count
- * @returns {{word: number, p: number, relevance: number, inTopic: number, overall: number}[]}
+ * @returns {RelevantWord[]}
  */
 export function relevantWords(topic, lambda, count) {
-  const found = [];
-  for (let i = model.candidates[topic]; i < model.candidates[topic + 1]; i++) {
-    const [word, n, df] = [
+  const counted = [];
+  for (let i = model.candidates[topic]; i < model.candidates[topic + 1]; i++)
+    counted.push([
       model.candidate_words[i],
       model.candidate_documents[i],
       model.candidate_frequency[i],
-    ];
-    const exact =
-      Math.log(n / model.topic_documents[topic]) - (1 - lambda) * Math.log(df / model.documents);
+    ]);
+  const share = model.topic_documents[topic];
+  return rankedWords(topic, lambda, counted, share, model.documents).slice(0, count);
+}
+
+/**
+ * Returns words by relevance.
+ *
+ * @param {number} topic
+ * @param {number} lambda
+ * @param {number[][]} counted w, n and df_w of each word
+ * @param {number} share D_z
+ * @param {number} documents D
+ * @returns {RelevantWord[]}
+ */
+export function rankedWords(topic, lambda, counted, share, documents) {
+  const found = counted.map(([word, n, df]) => {
+    const exact = Math.log(n / share) - (1 - lambda) * Math.log(df / documents);
     const relevance = n > 0 ? Math.round(exact * 1e4) / 1e4 : -1e9;
-    found.push({ word, p: probabilityOf(word, topic), relevance, inTopic: n, overall: df });
-  }
+    return { word, p: probabilityOf(word, topic), relevance, inTopic: n, overall: df };
+  });
   const rare = ({ inTopic }) => Number(inTopic < model.least_documents);
-  found.sort(
+  return found.sort(
     (a, b) =>
       rare(a) - rare(b) ||
       b.relevance - a.relevance ||
       (a.inTopic > 0 ? 0 : b.p - a.p) ||
       a.word - b.word,
   );
-  return found.slice(0, count);
 }
 
 /** @type {WeakMap<import("./corpus.js").Model, Map<number, string[]>>} */
@@ -95,25 +113,4 @@ export function typicalDocuments(topic) {
       quote: corpus.quotes?.[from + i],
     };
   });
-}
-
-/**
- * Returns the documents with the most tokens of a topic, by their expected number n_d P(z|d).
- *
- * @param {number} topic
- * @param {number} count
- * @returns {{document: number, share: number, tokens: number}[]}
- */
-export function largestDocuments(topic, count) {
-  const { starts, columns, values } = corpus.byTopic;
-  const expected = values.slice(starts[topic], starts[topic + 1]);
-  expected.forEach((share, i) => (expected[i] = share * corpus.tokens[columns[starts[topic] + i]]));
-  return largest(
-    oneOfEach(expected, (i) => columns[starts[topic] + i]),
-    count,
-  ).map((i) => ({
-    document: columns[starts[topic] + i],
-    share: values[starts[topic] + i],
-    tokens: expected[i],
-  }));
 }

@@ -1,5 +1,6 @@
 // Cards, meters, and the view of an address that leads nowhere.
 
+import { address } from "../addresses.js";
 import { h } from "../dom.js";
 import { saveButtons } from "../export.js";
 
@@ -59,7 +60,7 @@ export function notHere(what, more) {
       "div.title",
       {},
       h("h1", {}, what),
-      h("p.lead", {}, more ?? "", " ", h("a", { href: "#/topics" }, "All topics")),
+      h("p.lead", {}, more ?? "", " ", h("a", { href: address("topics") }, "All topics")),
     ),
   ];
 }

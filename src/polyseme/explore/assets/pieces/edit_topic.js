@@ -1,6 +1,6 @@
 // What a reader can change about a topic or a word.
 
-import { topicAddress } from "../addresses.js";
+import { address, topicAddress } from "../addresses.js";
 import { h, say } from "../dom.js";
 import { model } from "../model/corpus.js";
 import { currentEdits, edit } from "../model/editing.js";
@@ -76,7 +76,7 @@ export function topicEditor(topic) {
 }
 
 function leave(edits, message) {
-  go("#/topics");
+  go(address("topics"));
   return edit(edits).then(() => say(message));
 }
 

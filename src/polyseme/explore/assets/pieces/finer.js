@@ -1,18 +1,10 @@
 // The topics of finer levels, as a list and as a table.
 
-import { address } from "../addresses.js";
+import { topicAddress } from "../addresses.js";
 import { h } from "../dom.js";
 import { count, percent } from "../format.js";
 
 /** @typedef {import("../model/corpus.js").FinerTopic} FinerTopic */
-
-/**
- * Returns the address of a topic of a finer level.
- *
- * @param {number} level
- * @param {number} topic
- */
-export const finerAddress = (level, topic) => address("finer", `${level}.${topic}`);
 
 /**
  * Returns the topics of finer levels as a list.
@@ -30,7 +22,7 @@ export function finerTopics(topics) {
         h(
           "div.node",
           {},
-          h("a", { href: finerAddress(level, topic) }, name),
+          h("a", { href: topicAddress(topic, level) }, name),
           h("span.quiet", {}, `${topic} of ${level}`),
           h("span.figure", {}, percent(weight)),
         ),

@@ -1,14 +1,17 @@
 // Hits of a search, as a list and as a table.
 
-import { wordAddress } from "../addresses.js";
+import { address, wordAddress } from "../addresses.js";
 import { h } from "../dom.js";
 import { decimal, percent } from "../format.js";
 import { corpus, model, textOf, weightsOf } from "../model/corpus.js";
 import { snippetOf } from "../model/snippets.js";
 import { copiesOf, labelLinks } from "./documents.js";
 import { documentLink, topicLink } from "./links.js";
+import { here } from "../router.js";
 
 /** @typedef {import("../model/search.js").Hit} Hit */
+
+const MOST_UNKNOWN = 12;
 
 /**
  * Returns hits of a search: title and score, a snippet with the words of the query, reasons, main
@@ -101,18 +104,44 @@ export function hitRows(hits) {
 }
 
 /**
- * Returns a sentence about the words that the vocabulary does not have, with the nearest ones.
+ * Returns a sentence about the words that the vocabulary does not have. The nearest words are links
+ * that search for them instead.
  *
  * @param {{unknown: {word: string, nearest: string[]}[]}} query
- * @returns {string}
+ * @param {string} [text] the query; without it there are no links
+ * @returns {import("../dom.js").Child[]}
  */
-export function unknownWords({ unknown }) {
-  if (!unknown.length) return "";
-  const more = unknown.length > 12 ? ` and ${unknown.length - 12} more` : "";
-  const words = unknown
-    .slice(0, 12)
-    .map(({ word, nearest }) =>
-      nearest.length ? `${word} (nearest: ${nearest.join(", ")})` : word,
-    );
-  return ` Not in the vocabulary: ${words.join(", ")}${more}.`;
+export function unknownWords({ unknown }, text) {
+  if (!unknown.length) return [];
+  const { view } = here();
+  const link = (word, near) =>
+    text === undefined
+      ? near
+      : h("a", { href: address(view, undefined, { q: replaced(text, word, near) }) }, near);
+  const said = unknown
+    .slice(0, MOST_UNKNOWN)
+    .map(({ word, nearest }, i) => [
+      i ? ", " : "",
+      word,
+      nearest.length > 0 && [
+        "; did you mean ",
+        nearest.map((near, j) => [
+          j === 0 ? "" : j === nearest.length - 1 ? " or " : ", ",
+          link(word, near),
+        ]),
+        "?",
+      ],
+    ]);
+  const more = unknown.length - MOST_UNKNOWN;
+  const last = unknown[Math.min(unknown.length, MOST_UNKNOWN) - 1];
+  const end = more > 0 ? ` and ${more} more.` : last.nearest.length ? "" : ".";
+  return [" Not in the vocabulary: ", said, end];
+}
+
+// Returns a query with another word in place of one, which may be in another form of its letters.
+function replaced(text, word, near) {
+  const stem = word.replace(/\*+$/, "");
+  const at = text.toLowerCase().indexOf(stem.toLowerCase());
+  const asked = near.replaceAll("_", " ");
+  return at < 0 ? asked : text.slice(0, at) + asked + text.slice(at + stem.length);
 }

@@ -29,6 +29,22 @@ export function topicLink(topic) {
 }
 
 /**
+ * Returns a link to a topic of a level.
+ *
+ * @param {import("../model/levels.js").Level} level
+ * @param {number} topic
+ */
+export function levelTopicLink({ size, names, tops }, topic) {
+  if (size === model.K) return topicLink(topic);
+  return h(
+    "a.topic",
+    { href: topicAddress(topic, size), "aria-label": `Topic ${topic} of ${size}: ${names[topic]}` },
+    h("span.chip", { classes: colorOf(tops[topic]) }, String(topic)),
+    h("span", {}, names[topic]),
+  );
+}
+
+/**
  * Returns a link to a word.
  *
  * @param {number} word

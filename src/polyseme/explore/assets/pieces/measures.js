@@ -1,12 +1,13 @@
-// Measures of topics.
+// Measures of the topics of a level.
 
-import { decimal, percent } from "../format.js";
+import { decimal, percent, wholeNumber } from "../format.js";
 import { model } from "../model/corpus.js";
+import { topicsOfSubset } from "../model/subset.js";
 
 /**
  * @typedef {object} Measure
  * @property {string} name
- * @property {Float64Array | (number | null)[]} values
+ * @property {ArrayLike<number | null>} values
  * @property {string} description
  * @property {(value: number) => string} shown
  */
@@ -17,24 +18,61 @@ const DESCRIPTIONS = {
 };
 
 /**
- * Returns the weight, the fit and the other measures of all topics.
+ * Returns the weight, the fit and the other measures of the topics of a level. Of some documents
+ * only, those that can be computed from them, and how the weight differs from that of all.
  *
+ * @param {import("../router.js").Shown} shown
  * @returns {Measure[]}
  */
-export function topicMeasures() {
-  return [
-    { name: "weight", values: model.weights, description: "share of all words", shown: percent },
+export function topicMeasures({ subset, level }) {
+  const { weights, fit, documents } = topicsOfSubset(subset, level.size);
+  const isReading = level.size === model.K;
+  const weight = subset.isWhole ? level.weights : weights;
+  const found = [
+    {
+      name: "weight",
+      values: weight,
+      description: subset.isWhole ? "share of all words" : "share of the words of these documents",
+      shown: percent,
+    },
+  ];
+  if (!subset.isWhole)
+    found.push(
+      {
+        name: "in all",
+        values: level.weights,
+        description: "share of the words of all documents",
+        shown: percent,
+      },
+      {
+        name: "times",
+        values: weight.map((share, topic) =>
+          level.weights[topic] > 0 ? share / level.weights[topic] : 0,
+        ),
+        description: "weight in these documents, divided by the weight in all documents",
+        shown: (value) => `×${decimal(value, value < 9.95 ? 1 : 0)}`,
+      },
+    );
+  found.push(
+    {
+      name: "documents",
+      values: Float64Array.from(documents),
+      description: "documents whose main topic it is",
+      shown: (value) => wholeNumber.format(value),
+    },
     {
       name: "fit",
-      values: model.fit,
+      values: subset.isWhole && isReading ? model.fit : fit,
       description: "mean share of the topic in its own documents",
-      shown: (v) => percent(v),
+      shown: (value) => percent(value),
     },
-    ...Object.entries(model.measures).map(([name, values]) => ({
-      name,
-      values,
-      description: DESCRIPTIONS[name] ?? name,
-      shown: (v) => decimal(v, 2),
-    })),
-  ];
+  );
+  if (!subset.isWhole || !isReading) return found;
+  const others = Object.entries(model.measures).map(([name, values]) => ({
+    name,
+    values,
+    description: DESCRIPTIONS[name] ?? name,
+    shown: (value) => decimal(value, 2),
+  }));
+  return [...found, ...others];
 }

@@ -15,14 +15,16 @@ import { colorOf } from "../pieces/names.js";
 import { topicRows, topicShares } from "../pieces/shares.js";
 
 /** @type {import("../router.js").Render} */
-export async function viewDocument(argument) {
+export async function viewDocument(argument, _, { subset }) {
   const d = Number(argument);
   if (!(Number.isInteger(d) && d >= 0 && d < model.n_documents))
     return notHere(`There is no document ${argument}.`);
   const theta = weightsOf(d);
   const text = await textOf(d);
   const { hits } = search(countsOfDocument(d), 10, {
-    allowed: new Uint8Array(model.n_documents).fill(1).fill(0, d, d + 1),
+    allowed: Uint8Array.from({ length: model.n_documents }, (_, e) =>
+      Number(e !== d && subset.has(e)),
+    ),
     topics: theta,
   });
   const others =
@@ -34,9 +36,10 @@ export async function viewDocument(argument) {
   const about = [corpus.ids?.[d], corpus.times?.[d], count(corpus.tokens[d], "counted token")]
     .filter(Boolean)
     .join(" · ");
-  const beside = [d - 1, d + 1].map((other) =>
-    other >= 0 && other < model.n_documents ? other : null,
-  );
+  const beside = [
+    subset.documents.findLast((other) => other < d),
+    subset.documents.find((other) => other > d),
+  ];
   return [
     h(
       "div.title",
@@ -46,8 +49,8 @@ export async function viewDocument(argument) {
       h(
         "p.pager",
         {},
-        beside[0] !== null && h("a", { href: documentAddress(beside[0]) }, "← previous"),
-        beside[1] !== null && h("a", { href: documentAddress(beside[1]) }, "next →"),
+        beside[0] !== undefined && h("a", { href: documentAddress(beside[0]) }, "← previous"),
+        beside[1] !== undefined && h("a", { href: documentAddress(beside[1]) }, "next →"),
       ),
       others.length > 0 &&
         h(
@@ -86,7 +89,9 @@ export async function viewDocument(argument) {
           "Similar documents",
           hits.length ? await hitList(hits) : empty("No other document is similar to this one."),
           {
-            note: "By words and topics in common, as in a search with this document.",
+            note:
+              "By words and topics in common, as in a search with this document" +
+              (subset.isWhole ? "." : ", among those that pass the filters."),
             save: { name: `documents like ${d}`, rows: () => hitRows(hits) },
           },
         ),

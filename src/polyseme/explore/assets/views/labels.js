@@ -1,174 +1,249 @@
 // Labels: topics by label, and the words that set a label apart.
 
-import { address, topicAddress, wordAddress } from "../addresses.js";
-import { bars } from "../charts/bars.js";
+import { address, topicAddress } from "../addresses.js";
 import { chart } from "../charts/chart.js";
 import { matrix } from "../charts/matrix.js";
-import { empty, h } from "../dom.js";
+import { h } from "../dom.js";
 import { count, decimal, percent, wholeNumber } from "../format.js";
-import { largest } from "../model/arrays.js";
-import { corpus, model, oneOfEach } from "../model/corpus.js";
-import { topicsByLabel, wordsOfLabel } from "../model/labels.js";
+import { corpus, model } from "../model/corpus.js";
+import { hasLabel, topicsByLabel } from "../model/labels.js";
+import { documentsOfLevel } from "../model/levels.js";
+import { orderOfTable } from "../model/order.js";
+import { topicsOfSubset } from "../model/subset.js";
 import { card, notHere } from "../pieces/card.js";
-import { documentList } from "../pieces/documents.js";
-import { colorOf, topicName } from "../pieces/names.js";
-import { topicRows, topicShares } from "../pieces/shares.js";
+import { apartCard, topicsCard, typicalOfPartCard } from "../pieces/part_cards.js";
+import { go, remember } from "../router.js";
 
 const MOST_COLUMNS = 40;
+const WIDEST = 3; // factors of two at which the color of a ratio is full
 
 /** @type {import("../router.js").Render} */
-export function viewLabels(argument) {
+export function viewLabels(argument, settings, shown) {
   if (!corpus.labeled)
     return notHere("The documents have no labels.", "polyseme fit reads them with --label.");
-  const { names } = corpus.labeled;
+  const { names, of } = corpus.labeled;
   if (argument !== undefined) {
     const label = names.indexOf(argument);
-    return label < 0 ? notHere(`There is no label “${argument}”.`) : oneLabel(label);
+    return label < 0 ? notHere(`There is no label “${argument}”.`) : oneLabel(label, shown);
   }
-  const { documents } = topicsByLabel();
-  const links = names.map((name, label) =>
+  const { subset } = shown;
+  const { documents } = topicsByLabel(subset);
+  const used = Array.from(names.keys()).filter((label) => documents[label] > 0);
+  const links = used.map((label) =>
     h(
       "li",
       {},
-      h("a", { href: address("labels", name) }, name),
+      h("a", { href: address("labels", names[label]) }, names[label]),
       h("span.quiet", {}, wholeNumber.format(documents[label])),
     ),
+  );
+  const labeled = subset.documents.reduce(
+    (sum, d) => sum + Number(of.starts[d] < of.starts[d + 1]),
+    0,
   );
   return [
     h(
       "div.title",
       {},
-      h("h1", {}, count(names.length, "label")),
-      h("p.lead", {}, "Choose a label for its topics and the words that set it apart."),
+      h("h1", {}, count(used.length, "label")),
+      h(
+        "p.lead",
+        {},
+        `${count(labeled, "document")} with a label. ` +
+          "Choose a label for its topics and the words that set it apart.",
+      ),
     ),
-    matrixCard(),
-    card("All labels", h("ul.words", {}, links)),
+    used.length > 0 && matrixCard(used, settings, shown),
+    used.length > 0 && card("All labels", h("ul.words", {}, links)),
   ];
 }
 
-function matrixCard() {
+function matrixCard(used, settings, { subset, level }) {
   const { names } = corpus.labeled;
-  const { shares, documents } = topicsByLabel();
-  const shown = Array.from(names.keys())
+  const { shares, documents } = topicsByLabel(subset, level.size);
+  const all = topicsOfSubset(subset, level.size);
+  const frequent = [...used]
     .sort((a, b) => documents[b] - documents[a] || a - b)
-    .slice(0, MOST_COLUMNS)
-    .sort((a, b) => a - b);
-  const rows = model.order.map((topic) => ({
-    label: `${topic}  ${topicName(topic)}`,
-    href: topicAddress(topic),
-    classes: colorOf(topic),
-  }));
-  const columns = shown.map((label) => ({
-    label: names[label],
-    href: address("labels", names[label]),
-  }));
-  const values = model.order.map((topic) => shown.map((label) => shares[label][topic]));
-  const describe = (i, j, value) =>
-    `topic ${model.order[i]} in ${columns[j].label}: ${percent(value)}`;
-  const drawn = chart((width) =>
-    matrix(width, { rows, columns, values, label: "Topics by label", describe }),
+    .slice(0, MOST_COLUMNS);
+  const order = orderOfTable(
+    frequent.map((label) => shares[label]),
+    level.size,
   );
-  const few = names.length > MOST_COLUMNS ? ` The ${MOST_COLUMNS} most frequent labels.` : "";
+  const labels = order.columns.map((i) => frequent[i]);
+  const listed = new Set(level.order);
+  const topics = order.rows.filter((topic) => listed.has(topic));
+  let ratio = settings.show === "ratio";
+  let figures = settings.figures === "on";
+  const most = Math.max(...labels.flatMap((label) => Array.from(shares[label])), 1e-12);
+  const times = (topic, label) =>
+    all.weights[topic] > 0 ? shares[label][topic] / all.weights[topic] : 1;
+  const timesText = (value) => `×${decimal(value, value < 0.95 ? 2 : value < 9.95 ? 1 : 0)}`;
+  const cell = (i, j) => {
+    const [topic, label] = [topics[i], labels[j]];
+    if (!ratio)
+      return {
+        fill: "heat",
+        strength: Math.sqrt(shares[label][topic] / most),
+        text: percent(shares[label][topic]),
+      };
+    const value = times(topic, label);
+    const steps = value > 0 ? Math.log2(value) : -WIDEST;
+    return {
+      fill: steps < 0 ? "under" : "over",
+      strength: Math.min(1, Math.abs(steps) / WIDEST),
+      text: timesText(value),
+    };
+  };
+  const line = h("p.reading", { role: "status" }, "Point at a cell for its figures.");
+  const choose = (i, j) => {
+    const [topic, label] = [topics[i], labels[j]];
+    line.replaceChildren(
+      h("strong", {}, level.names[topic]),
+      " in ",
+      h("strong", {}, names[label]),
+      `: ${percent(shares[label][topic])} of its words, ${timesText(times(topic, label))} the share ` +
+        `in ${subset.isWhole ? "all documents" : "the filtered documents"} ` +
+        `(${percent(all.weights[topic])}); main topic of ` +
+        `${wholeNumber.format(documentsOf(topic, label, subset, level.size))} of its ` +
+        `${count(documents[label], "document")}.`,
+    );
+  };
+  const key = (topic) => (level.size === model.K ? String(topic) : `${level.size}.${topic}`);
+  const open = (i, j) =>
+    go(address("documents", undefined, { topic: key(topics[i]), label: names[labels[j]] }));
+  const drawn = chart((width) =>
+    matrix(width, {
+      rows: topics.map((topic) => ({
+        label: level.names[topic],
+        href: topicAddress(topic, level.size),
+        shown: wholeNumber.format(all.documents[topic]),
+      })),
+      columns: labels.map((label) => ({
+        label: names[label],
+        href: address("labels", names[label]),
+        shown: wholeNumber.format(documents[label]),
+      })),
+      cell,
+      figures,
+      label: "Topics by label",
+      choose,
+      open,
+    }),
+  );
+  const legend = h("div.scale");
+  const drawLegend = () => legend.replaceChildren(...scaleOf(ratio, most));
+  drawLegend();
+  const toggle = (text, isOn, change) =>
+    h(
+      "button.save",
+      {
+        type: "button",
+        "aria-pressed": String(isOn()),
+        onclick: ({ currentTarget }) => {
+          change();
+          for (const button of currentTarget.parentElement.children)
+            button.setAttribute("aria-pressed", String(button.isOn()));
+          remember({ show: ratio ? "ratio" : "", figures: figures ? "on" : "" });
+          drawLegend();
+          drawn.redraw();
+        },
+      },
+      text,
+    );
+  const buttons = [
+    ["Share of the label’s words", () => !ratio, () => (ratio = false)],
+    ["More or less than in all", () => ratio, () => (ratio = true)],
+    ["Figures", () => figures, () => (figures = !figures)],
+  ].map(([text, isOn, change]) => Object.assign(toggle(text, isOn, change), { isOn }));
   const saved = () => [
-    ["topic", "name", ...names],
-    ...model.order.map((topic) => [
+    ["topic", "name", "share of all", ...labels.map((label) => names[label])],
+    ...topics.map((topic) => [
       topic,
-      topicName(topic),
-      ...names.map((_, label) => shares[label][topic]),
+      level.names[topic],
+      all.weights[topic],
+      ...labels.map((label) => shares[label][topic]),
     ]),
   ];
+  const few = used.length > MOST_COLUMNS ? ` The ${MOST_COLUMNS} most frequent labels.` : "";
   return card(
     "Topics by label",
-    h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Topics by label" }, drawn),
+    h(
+      "div",
+      {},
+      h("div.ways", { role: "group", "aria-label": "What the colors show" }, buttons),
+      legend,
+      line,
+      h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Topics by label" }, drawn),
+    ),
     {
-      note: `The darker, the larger the topic’s share of the label’s tokens.${few}`,
+      note:
+        "Similar labels stand beside each other. The figures beside the names are numbers of " +
+        "documents: with the label, and with the topic as their main topic. " +
+        `A click on a cell shows its documents.${few}`,
       save: { name: "topics by label", chart: true, rows: saved },
     },
   );
 }
 
-function oneLabel(label) {
+// Returns how many documents of a label have a topic as their main topic.
+function documentsOf(topic, label, subset, size) {
+  const { main } = documentsOfLevel(size);
+  return subset.documents.reduce((n, d) => n + Number(main[d] === topic && hasLabel(d, label)), 0);
+}
+
+function scaleOf(ratio, most) {
+  const steps = ratio
+    ? [-3, -2, -1, 0, 1, 2, 3].map((step) => ({
+        fill: step < 0 ? "under" : "over",
+        strength: Math.abs(step) / WIDEST,
+        text: step === 0 ? "as in all" : `×${step < 0 ? `1/${2 ** -step}` : 2 ** step}`,
+      }))
+    : [0, 1 / 16, 1 / 4, 9 / 16, 1].map((share) => ({
+        fill: "heat",
+        strength: Math.sqrt(share),
+        text: percent(share * most),
+      }));
+  return steps.map(({ fill, strength, text }) =>
+    h(
+      "span.step",
+      {},
+      h("span.cell", { classes: fill, style: { "--strength": `${100 * strength}%` } }),
+      h("span", {}, text),
+    ),
+  );
+}
+
+function oneLabel(label, { subset, level }) {
   const name = corpus.labeled.names[label];
-  const { shares, documents, tokens } = topicsByLabel();
-  const typical = typicalOfLabel(label, shares[label], 10);
+  const { of } = corpus.labeled;
+  const part = subset.where((d) => hasLabel(d, label));
+  const labeled = subset.where((d) => of.starts[d] < of.starts[d + 1]);
   return [
     h(
       "div.title",
       {},
       h("h1", {}, name),
+      h("p.lead", {}, `${count(part.size, "document")}, ${count(part.tokens, "token")}.`),
       h(
-        "p.lead",
+        "p.pager",
         {},
-        `${count(documents[label], "document")}, ${count(tokens[label], "token")}. `,
         h("a", { href: address("labels") }, "All labels"),
+        h("a", { href: address("documents", undefined, { label: name }) }, "Its documents"),
+        h("a", { href: address("map", undefined, { label: name }) }, "On the map"),
+        corpus.periods &&
+          h("a", { href: address("time", undefined, { label: name }) }, "Over time"),
       ),
     ),
     h(
       "div.columns",
       {},
-      apartCard(label, name),
+      apartCard(part, labeled, name),
       h(
         "div.stack",
         {},
-        card("Topics", topicShares(shares[label], `Topics of ${name}`, { most: 10 }), {
-          save: { name: `topics of ${name}`, chart: true, rows: () => topicRows(shares[label]) },
-        }),
-        card("Typical documents", documentList(typical), {
-          note: "The documents whose topics are most similar to those of the label as a whole.",
-        }),
+        topicsCard(part, subset, name, level),
+        typicalOfPartCard(part, "the label"),
       ),
     ),
   ];
-}
-
-function apartCard(label, name) {
-  const words = wordsOfLabel(label, 30);
-  const rows = words.map(({ word, weight, times }) => ({
-    label: model.words[word],
-    href: wordAddress(word),
-    value: weight,
-    shown: `×${times.toPrecision(2)}`,
-    title:
-      `${model.words[word]}: ${times.toPrecision(3)} times as frequent as in all documents; ` +
-      `score ${weight.toFixed(1)}`,
-  }));
-  const drawn = rows.length
-    ? chart((width) => bars(width, rows, { label: `Words of ${name}` }))
-    : empty("No words set it apart.");
-  return card("Words that set it apart", drawn, {
-    note:
-      "By the log of the ratio of their odds here and elsewhere, divided by its standard error; " +
-      "the figure says how many times as frequent they are as in all documents.",
-    save: {
-      name: `words of ${name}`,
-      chart: rows.length > 0,
-      rows: () => [
-        ["word", "score", "times as frequent"],
-        ...words.map(({ word, weight, times }) => [model.words[word], weight, times]),
-      ],
-    },
-  });
-}
-
-// Returns the documents of a label by the cosine of their topics with those of the label.
-function typicalOfLabel(label, shares, most) {
-  const { of } = corpus.labeled;
-  const vector = unitOf(shares);
-  const { starts, columns, values } = corpus.topics;
-  const near = new Float64Array(model.n_documents);
-  for (let d = 0; d < near.length; d++) {
-    if (
-      !of.columns.subarray(of.starts[d], of.starts[d + 1]).includes(label) ||
-      !(corpus.tokens[d] > 0)
-    )
-      continue;
-    for (let i = starts[d]; i < starts[d + 1]; i++)
-      near[d] += (values[i] * vector[columns[i]]) / corpus.lengths[d];
-  }
-  return largest(oneOfEach(near), most).map((d) => ({ document: d, shown: decimal(near[d], 2) }));
-}
-
-function unitOf(theta) {
-  const length = Math.hypot(...theta);
-  return length > 0 ? theta.map((value) => value / length) : theta;
 }

@@ -4,17 +4,20 @@ import { address, documentAddress, topicAddress } from "../addresses.js";
 import { MapChart } from "../charts/document_map.js";
 import { h, later, say } from "../dom.js";
 import { saveButtons } from "../export.js";
-import { count, percent } from "../format.js";
+import { count, percent, wholeNumber } from "../format.js";
 import { largest } from "../model/arrays.js";
-import { corpus, loadCorpus, loadRules, model, textOf } from "../model/corpus.js";
-import { distinctiveWords, loadMap, meanShares, topicColors } from "../model/map.js";
+import { corpus, loadCorpus, model, textOf } from "../model/corpus.js";
+import { wordsApart } from "../model/apart.js";
+import { WHOLE, documentsWithQuery, filtersOf } from "../model/filters.js";
+import { loadLevel } from "../model/levels.js";
+import { loadMap, topicColors } from "../model/map.js";
 import { documentsWith } from "../model/search.js";
+import { topicsOfSubset } from "../model/subset.js";
 import { meter } from "../pieces/card.js";
-import { finerAddress } from "../pieces/finer.js";
 import { unknownWords } from "../pieces/hits.js";
-import { chip, topicLink, wordLink } from "../pieces/links.js";
+import { chip, levelTopicLink, wordLink } from "../pieces/links.js";
 import { colorOf, topicName } from "../pieces/names.js";
-import { go, remember, searchField } from "../router.js";
+import { go, remember } from "../router.js";
 
 const TOPICS_LISTED = 8;
 const WORDS_LISTED = 24;
@@ -95,7 +98,7 @@ function pointColors(map, numberOf, colorOfNumber) {
 let onlyChart = null;
 
 /** @type {import("../router.js").Render} */
-export async function viewMap(_, settings) {
+export async function viewMap(_, settings, { subset, level }) {
   const map = await loadMap();
   const ways = { topic: byTopic };
   if (map.section.labels?.length) ways.label = byLabel;
@@ -106,7 +109,10 @@ export async function viewMap(_, settings) {
   const panel = h("aside.map-panel.on-map", { "aria-label": "About the map" });
   const hint = h("div.map-card", { hidden: true });
   const chart = (onlyChart ??= new MapChart(map));
-  chart.use(map);
+  chart.use(
+    map,
+    map.names.filter((name) => name.level >= level.size),
+  );
   chart.clear();
   chart.light(null);
   chart.events = {
@@ -114,8 +120,8 @@ export async function viewMap(_, settings) {
     open: (point) => go(documentAddress(map.documents[point])),
     select,
     moved: (frame) => remember({ at: frame?.map((value) => value.toFixed(7)).join(",") ?? "" }),
-    link: ({ level, topic, top }) => ({
-      href: level === model.K ? topicAddress(topic) : finerAddress(level, topic),
+    link: ({ level: size, topic, top }) => ({
+      href: topicAddress(topic, size),
       classes: top in model.junk ? "none" : colorOf(top),
     }),
   };
@@ -123,13 +129,11 @@ export async function viewMap(_, settings) {
   chart.wanted = frame.length === 3 && frame.every(Number.isFinite) ? frame : null;
   recolor();
   matchMedia("(prefers-color-scheme: dark)").onchange = recolor;
-  const query = settings.q?.trim();
-  if (query) {
-    searchField().value = settings.q;
-    panel.replaceChildren(h("p.quiet", {}, "Searching …"));
-    await Promise.all([loadCorpus(), loadRules()]);
-    lightUp(query);
-  } else overview();
+  const isFiltered = Object.keys(filtersOf(settings)).length > 0;
+  const lit = isFiltered ? await weightsOfPoints() : null;
+  chart.light(lit);
+  if (isFiltered) narrowed();
+  else overview();
 
   function recolor() {
     colored = ways[way](map);
@@ -137,30 +141,43 @@ export async function viewMap(_, settings) {
     chart.element.classList.toggle("plain-names", way !== "topic");
   }
 
-  function lightUp(text) {
-    const { problem, query: counted, documents, scores } = documentsWith(text);
-    const pointOf = new Map(Array.from(map.documents, (d, point) => [d, point]));
-    const weights = new Float32Array(map.size);
+  // Returns how bright each point is: those with the words of a query best are the brightest.
+  async function weightsOfPoints() {
+    const query = settings.q?.trim();
+    const { scores, documents } = query ? documentsWith(query) : { scores: null, documents: [] };
     const best = documents.length ? scores[documents[0]] : 1;
-    for (const d of documents)
-      if (pointOf.has(d)) weights[pointOf.get(d)] = 0.25 + (0.75 * scores[d]) / best;
-    chart.light(weights);
-    say(count(documents.length, "document") + " lit up");
-    panel.replaceChildren(
-      head(problem ? "Search" : count(documents.length, "document"), () => leave({ q: "" })),
-      problem ? h("p.note", {}, problem) : unknownWords(counted) || "",
-      h(
-        "p.quiet",
-        {},
-        `with words of “${text}”, the best first. `,
-        h("a", { href: address("search", text) }, "Results with texts"),
-      ),
-      titles(documents, "search on the map"),
-    );
+    return Float32Array.from(map.documents, (d) => {
+      if (!subset.has(d)) return 0;
+      return query ? 0.25 + (0.75 * scores[d]) / best : 1;
+    });
   }
 
-  function leave(changes) {
-    go(address("map", undefined, { ...settings, ...changes }));
+  // The documents that pass the filters.
+  async function narrowed() {
+    const query = settings.q?.trim();
+    const documents = query
+      ? (await documentsWithQuery(query)).filter((d) => subset.has(d))
+      : Array.from(subset.documents);
+    const found = query ? documentsWith(query) : null;
+    say(count(documents.length, "document") + " lit up");
+    panel.replaceChildren(
+      ...[
+        wayButtons(),
+        h("div.head", {}, h("h2", {}, count(documents.length, "document"))),
+        !documents.length && h("p.quiet", {}, "No document passes all filters."),
+        found?.problem && h("p.note", {}, found.problem),
+        found && !found.problem && h("p.note", {}, unknownWords(found.query, query)),
+        query &&
+          h(
+            "p.quiet",
+            {},
+            `with words of “${query}”, the best first. `,
+            h("a", { href: address("documents", undefined, { q: query }) }, "Results with texts"),
+          ),
+        ...described(subset),
+        titles(documents, "filtered documents on the map"),
+      ].filter(Boolean),
+    );
   }
 
   function head(text, close) {
@@ -172,49 +189,61 @@ export async function viewMap(_, settings) {
     );
   }
 
-  async function select(points) {
-    if (!points) {
+  async function select(found) {
+    if (!found) {
       if (!selection) return;
       selection = null;
       chart.clear();
-      chart.light(null);
-      return overview();
+      chart.light(lit);
+      return isFiltered ? narrowed() : overview();
     }
+    const points = found.filter((point) => !lit || lit[point] > 0);
     selection = points;
     const weights = new Float32Array(map.size);
     for (const point of points) weights[point] = 1;
-    chart.light(points.length ? weights : null);
+    chart.light(points.length ? weights : lit);
     panel.replaceChildren(
       head(count(points.length, "document"), () => select(null)),
       h("p.quiet", {}, "Adding up …"),
     );
-    await loadCorpus();
+    await Promise.all([loadCorpus(), loadLevel(level.size)]);
     if (selection === points) summary(points);
   }
 
   function summary(points) {
     const documents = points.map((point) => map.documents[point]);
-    const shares = meanShares(map, points);
-    const words = distinctiveWords(corpus, documents, WORDS_LISTED);
+    const chosen = new Set(documents);
     say(`${count(points.length, "document")} selected`);
     panel.replaceChildren(
-      ...[
-        head(count(points.length, "document"), () => select(null)),
-        points.length > 0 && h("h3", {}, "Topics"),
-        shareList(
-          largest(shares, TOPICS_LISTED).map((topic) => [topicLink(topic), shares[topic], topic]),
-        ),
-        words.length > 0 && h("h3", {}, "Distinctive words"),
-        h(
-          "p.words",
-          {},
-          words.flatMap((word) => [wordLink(word), " "]),
-        ),
-        ...labelShares(documents),
-        points.length > 0 && h("h3", {}, "Documents, from the middle outward"),
-        titles(documents, "selection on the map"),
-      ].filter(Boolean),
+      head(count(points.length, "document"), () => select(null)),
+      ...described(WHOLE.where((d) => chosen.has(d))),
+      points.length > 0 ? h("h3", {}, "Documents, from the middle outward") : "",
+      titles(documents, "selection on the map"),
     );
+  }
+
+  // Topics, words and labels of some documents.
+  function described(part) {
+    if (!part.size) return [];
+    const { weights } = topicsOfSubset(part, level.size);
+    const listed = new Set(level.order);
+    const shares = weights.map((share, topic) => (listed.has(topic) ? share : 0));
+    const words = wordsApart(part, WHOLE, WORDS_LISTED);
+    return [
+      h("h3", {}, "Topics, by their share of the words"),
+      shareList(largest(shares, TOPICS_LISTED).map((topic) => topicRow(topic, shares[topic]))),
+      words.length > 0 && h("h3", {}, "Distinctive words"),
+      h(
+        "p.words",
+        {},
+        words.flatMap(({ word }) => [wordLink(word), " "]),
+      ),
+      ...labelShares(part.documents),
+    ].filter(Boolean);
+  }
+
+  function topicRow(topic, share) {
+    return [levelTopicLink(level, topic), share, level.tops[topic]];
   }
 
   function labelShares(documents) {
@@ -287,35 +316,41 @@ export async function viewMap(_, settings) {
     return best;
   }
 
-  function overview() {
-    const { key, ends } = colored;
+  function wayButtons() {
     const names = { topic: "Topics", label: "Labels", time: "Time" };
-    panel.replaceChildren(
-      ...[
-        Object.keys(ways).length > 1 &&
-          h(
-            "div.ways",
-            { role: "group", "aria-label": "Color of documents" },
-            Object.keys(ways).map((name) =>
-              h(
-                "button.save",
-                {
-                  type: "button",
-                  "aria-pressed": String(name === way),
-                  onclick: () => {
-                    way = name;
-                    remember({ color: name === "topic" ? "" : name });
-                    recolor();
-                    overview();
-                  },
+    return Object.keys(ways).length > 1
+      ? h(
+          "div.ways",
+          { role: "group", "aria-label": "Color of documents" },
+          Object.keys(ways).map((name) =>
+            h(
+              "button.save",
+              {
+                type: "button",
+                "aria-pressed": String(name === way),
+                onclick: () => {
+                  way = name;
+                  remember({ color: name === "topic" ? "" : name });
+                  recolor();
+                  if (isFiltered) narrowed();
+                  else overview();
                 },
-                names[name],
-              ),
+              },
+              names[name],
             ),
           ),
+        )
+      : null;
+  }
+
+  function overview() {
+    const { key, ends } = colored;
+    panel.replaceChildren(
+      ...[
+        wayButtons(),
         way === "topic" && h("h2", {}, Object.keys(ways).length > 1 ? "" : "Topics"),
         way === "topic" &&
-          shareList(model.order.map((topic) => [topicLink(topic), model.weights[topic], topic])),
+          shareList(level.order.map((topic) => topicRow(topic, level.weights[topic]))),
         key &&
           h(
             "ul.shares",
@@ -414,12 +449,18 @@ export async function viewMap(_, settings) {
     h(
       "div.map-title.on-map",
       {},
-      h("h1", {}, count(model.n_documents, "document")),
+      h(
+        "h1",
+        {},
+        subset.isWhole
+          ? count(model.n_documents, "document")
+          : `${wholeNumber.format(subset.size)} of ${count(model.n_documents, "document")}`,
+      ),
       h(
         "p.lead",
         {},
-        count(model.K, "topic") +
-          (finest > model.K ? `, ${finest} at the finest level` : "") +
+        count(level.size, "topic") +
+          (finest > level.size ? `, ${finest} at the finest level` : "") +
           (map.size < model.n_documents ? `; the map shows ${count(map.size, "document")}` : ""),
       ),
     ),
@@ -436,7 +477,7 @@ export async function viewMap(_, settings) {
       "p.map-help.on-map",
       {},
       "Drag to move, wheel to zoom, Shift + drag to select an area. " +
-        (finest > model.K ? "Names of finer topics appear as you zoom in." : ""),
+        (finest > level.size ? "Names of finer topics appear as you zoom in." : ""),
     ),
   );
 }

@@ -78,7 +78,7 @@ async function pasted(text) {
           save: { name: "topics of the text", chart: true, rows: () => topicRows(theta) },
         }),
         card("Words", coloredText(text, theta), {
-          note: `${count(counts.known, "token")} of the vocabulary.${unknownWords({ unknown })}`,
+          note: [`${count(counts.known, "token")} of the vocabulary.`, unknownWords({ unknown })],
         }),
       ),
       h(

@@ -1,15 +1,14 @@
 // One topic: its words by relevance, typical documents, nearest topics, labels and time.
 
-import { address, topicAddress, wordAddress } from "../addresses.js";
+import { wordAddress } from "../addresses.js";
 import { bars } from "../charts/bars.js";
 import { chart } from "../charts/chart.js";
-import { lines } from "../charts/lines.js";
 import { empty, h } from "../dom.js";
-import { decimal, percent, wholeNumber } from "../format.js";
+import { count, decimal, percent, wholeNumber } from "../format.js";
 import { corpus, model } from "../model/corpus.js";
-import { labelsOfTopic } from "../model/labels.js";
-import { documentsOverTime, topicsOverTime } from "../model/periods.js";
-import { largestDocuments, relevantWords, typicalDocuments } from "../model/topics.js";
+import { levelOf } from "../model/levels.js";
+import { narrowedTypical, narrowedWords } from "../model/narrowed.js";
+import { documentsOfTopic } from "../model/subset.js";
 import { card, notHere } from "../pieces/card.js";
 import { documentList } from "../pieces/documents.js";
 import { topicEditor } from "../pieces/edit_topic.js";
@@ -17,24 +16,25 @@ import { FINER_COLUMNS, finerRows, finerTopics } from "../pieces/finer.js";
 import { chip, topicLink } from "../pieces/links.js";
 import { topicMeasures } from "../pieces/measures.js";
 import { colorOf, topicName } from "../pieces/names.js";
+import { labelCard, timeCard, topicPager, weightText } from "../pieces/topic_cards.js";
 import { remember } from "../router.js";
 
+const OTHER_MEASURES = ["documents", "fit", "coherence", "stability"];
+
 /** @type {import("../router.js").Render} */
-export function viewTopic(argument, settings) {
+export function viewTopic(argument, settings, { subset }) {
   const topic = Number(argument);
   if (!(Number.isInteger(topic) && topic >= 0 && topic < model.K))
     return notHere(`There is no topic ${argument}.`);
-  const place = model.rank[topic];
-  const { length } = model.order;
-  const beside = (step) => model.order[(place + step + length) % length];
   const target = model.targets?.[topic] ?? topic;
   if (target !== topic)
     return notHere(`Topic ${topic} is merged.`, ["It became part of ", topicLink(target), "."]);
   const isGone = model.gone.has(topic);
-  const measures = topicMeasures()
-    .slice(1)
-    .filter(({ values }) => values[topic] !== null);
-  const words = wordsCard(topic, settings);
+  const level = levelOf(model.K);
+  const measures = topicMeasures({ subset, level }).filter(
+    ({ name, values }) => OTHER_MEASURES.includes(name) && values[topic] !== null,
+  );
+  const words = wordsCard(topic, settings, subset);
   return [
     h(
       "div.title",
@@ -43,19 +43,20 @@ export function viewTopic(argument, settings) {
       h(
         "p.lead",
         {},
-        `${percent(model.weights[topic])} of all words` +
-          (topic in model.junk || isGone ? "" : `, the ${ordinal(place + 1)} of ${length}`),
-        measures.map(({ name, values, shown }) => `; ${name} ${shown(values[topic])}`),
+        weightText(level, topic, subset) +
+          (topic in model.junk || isGone || !subset.isWhole
+            ? ""
+            : `, the ${ordinal(model.rank[topic] + 1)} of ${level.order.length}`),
+        measures.map(({ name, values, shown }) =>
+          name === "documents"
+            ? `; main topic of ${count(values[topic], "document")}`
+            : `; ${name} ${shown(values[topic])}`,
+        ),
         ".",
       ),
       model.junk[topic] && h("p.note", {}, `May not describe a subject: ${model.junk[topic]}.`),
       isGone && h("p.note", {}, "This topic is hidden: it is out of lists and the map."),
-      h(
-        "p.pager",
-        {},
-        h("a", { href: topicAddress(beside(-1)) }, "← heavier"),
-        h("a", { href: topicAddress(beside(1)) }, "lighter →"),
-      ),
+      topicPager(level, topic, "topic", argument),
       !isGone && topicEditor(topic),
     ),
     h(
@@ -65,11 +66,11 @@ export function viewTopic(argument, settings) {
       h(
         "div.stack",
         {},
-        typicalCard(topic),
+        typicalCard(topic, subset),
         finerCard(topic),
         nearCard(topic),
-        corpus.labeled && labelCard(topic),
-        corpus.periods && timeCard(topic),
+        corpus.labeled && labelCard(level, topic, subset),
+        corpus.periods && timeCard(level, topic, subset),
       ),
     ),
   ];
@@ -81,11 +82,11 @@ function ordinal(n) {
   return n + ending;
 }
 
-function wordsCard(topic, settings) {
+function wordsCard(topic, settings, subset) {
   const given = Number(settings.relevance);
   let lambda =
     settings.relevance !== undefined && given >= 0 && given <= 1 ? given : model.relevance;
-  const shown = () => relevantWords(topic, lambda, 30);
+  const shown = () => narrowedWords(topic, lambda, 30, subset);
   const holder = chart((width) =>
     bars(
       width,
@@ -159,8 +160,8 @@ function wordsCard(topic, settings) {
   });
 }
 
-function typicalCard(topic) {
-  const found = typicalDocuments(topic);
+function typicalCard(topic, subset) {
+  const found = narrowedTypical(topic, subset);
   const content = found.length
     ? documentList(
         found.map(({ document: d, share, quote }) => ({
@@ -178,7 +179,7 @@ function typicalCard(topic) {
       name: `documents of topic ${topic}`,
       rows: () => {
         const typical = new Set(found.map(({ document: d }) => d));
-        const others = largestDocuments(topic, 200)
+        const others = documentsOfTopic(subset, topic, model.K, 200)
           .filter(({ document: d }) => !typical.has(d))
           .map((other) => ({ ...other, nats: "", quote: "" }));
         return [
@@ -231,67 +232,6 @@ function nearCard(topic) {
     ),
     {
       note: "By the Hellinger distance of their words: 0 is equal, 1 is no word in common.",
-    },
-  );
-}
-
-function labelCard(topic) {
-  const shares = labelsOfTopic(topic);
-  const rows = shares
-    .map((share, label) => ({ share, label }))
-    .sort((a, b) => b.share - a.share)
-    .filter(({ share }) => share >= 0.005)
-    .slice(0, 8)
-    .map(({ share, label }) => ({
-      label: corpus.labeled.names[label],
-      href: address("labels", corpus.labeled.names[label]),
-      value: share,
-      shown: percent(share),
-      classes: colorOf(topic),
-    }));
-  return rows.length
-    ? card(
-        "Labels",
-        chart((width) => bars(width, rows, { label: "Where the topic’s tokens are", most: 1 })),
-        {
-          note: "The share of the topic’s tokens in documents of each label.",
-          save: {
-            name: `labels of topic ${topic}`,
-            chart: true,
-            rows: () => [
-              ["label", "share"],
-              ...shares.map((share, label) => [corpus.labeled.names[label], share]),
-            ],
-          },
-        },
-      )
-    : null;
-}
-
-function timeCard(topic) {
-  const values = topicsOverTime()[topic];
-  const documents = documentsOverTime();
-  return card(
-    "Over time",
-    chart((width) =>
-      lines(width, {
-        series: [{ values, classes: colorOf(topic) }],
-        names: corpus.periods,
-        label: `Share of topic ${topic} over time`,
-        format: percent,
-        height: 200,
-        zero: true,
-      }),
-    ),
-    {
-      save: {
-        name: `topic ${topic} over time`,
-        chart: true,
-        rows: () => [
-          ["period", "documents", "share"],
-          ...corpus.periods.map((name, i) => [name, documents[i], values[i]]),
-        ],
-      },
     },
   );
 }

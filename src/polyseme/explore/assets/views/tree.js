@@ -2,17 +2,21 @@
 // its words. The tree of the levels of a run: below each topic, the topics of the next finer level
 // that belong to it.
 
+import { address, topicAddress } from "../addresses.js";
+import { chart } from "../charts/chart.js";
+import { icicle } from "../charts/icicle.js";
 import { h } from "../dom.js";
 import { count, percent } from "../format.js";
 import { model } from "../model/corpus.js";
+import { topWords } from "../model/topics.js";
 import { card, meter, notHere } from "../pieces/card.js";
 import { FINER_COLUMNS, finerRows, finerTopics } from "../pieces/finer.js";
 import { topicLink, wordLink } from "../pieces/links.js";
-import { colorOf } from "../pieces/names.js";
+import { colorOf, topicName, topicTitle } from "../pieces/names.js";
 
 /** @type {import("../router.js").Render} */
-export function viewTree() {
-  if (model.finer?.length) return viewLevels();
+export function viewTree(_, settings) {
+  if (model.finer?.length) return viewLevels(settings);
   const nodes = model.tree ?? [];
   if (!nodes.length)
     return notHere("There is no tree.", "The topics of this model do not form a tree.");
@@ -69,6 +73,11 @@ export function viewTree() {
           `topics of documents; ${count(deepest, "level")} below the root.`,
       ),
     ),
+    icicleCard(
+      childrenOf(nodes, below, root),
+      settings,
+      "A node is as tall as its share of all words, with the nodes below it.",
+    ),
     card("Nodes", h("ul.tree", {}, branch(root)), {
       note:
         "A word of a topic comes from its leaf or from a node above it: " +
@@ -78,7 +87,83 @@ export function viewTree() {
   ];
 }
 
-function viewLevels() {
+// Returns the nodes below a node of a tree.
+function childrenOf(nodes, below, node) {
+  return below[node].map((child) => {
+    const { name, topic, words } = nodes[child];
+    const isLeaf = topic !== null;
+    const children = childrenOf(nodes, below, child);
+    const shown = isLeaf ? topicName(topic) : `Node ${name}`;
+    return {
+      key: String(child),
+      name: shown,
+      weight: nodes[child].weight + children.reduce((sum, { weight }) => sum + weight, 0),
+      classes: isLeaf ? colorOf(topic) : "none",
+      href: isLeaf ? topicAddress(topic) : null,
+      title: `${shown}: ${words.map((word) => model.words[word]).join(" ")}`,
+      children,
+    };
+  });
+}
+
+// Returns the topics of a level with those below them.
+function levelNodes() {
+  const finer = (top) => (node) => ({
+    key: `${node.level}.${node.topic}`,
+    name: node.name,
+    weight: node.weight,
+    classes: colorOf(top),
+    href: topicAddress(node.topic, node.level),
+    title: `${node.name}: ${node.words.join(" ")}`,
+    children: node.children.map(finer(top)),
+  });
+  return model.order.map((topic) => ({
+    key: String(topic),
+    name: topicName(topic),
+    weight: model.weights[topic],
+    classes: colorOf(topic),
+    href: topicAddress(topic),
+    title: `${topicTitle(topic)}\n${topWords(topic, 10).join(" ")}`,
+    children: model.finer[topic].map(finer(topic)),
+  }));
+}
+
+// Returns a node and those above it, or null.
+function pathTo(nodes, key) {
+  for (const node of nodes) {
+    if (node.key === key) return [node];
+    const path = pathTo(node.children, key);
+    if (path) return [node, ...path];
+  }
+  return null;
+}
+
+function icicleCard(roots, settings, note) {
+  const path = pathTo(roots, settings.at) ?? [];
+  const shown = path.length ? [path.at(-1)] : roots;
+  const leaves = (nodes) =>
+    nodes.reduce((sum, node) => sum + (node.children.length ? leaves(node.children) : 1), 0);
+  const height = Math.max(260, Math.min(1300, 22 * leaves(shown)));
+  const zoom = (node) => address("tree", undefined, { at: node?.key ?? "" });
+  const trail = h(
+    "p.path",
+    {},
+    path.length
+      ? h("a", { href: zoom(null) }, "All topics")
+      : "⤢ shows a topic and those below it.",
+    path.map((node, i) => [
+      " › ",
+      i + 1 < path.length ? h("a", { href: zoom(node) }, node.name) : h("strong", {}, node.name),
+    ]),
+  );
+  const drawn = chart((width) => icicle(width, shown, { height, label: "Tree of topics", zoom }));
+  return card("Overview", h("div", {}, trail, drawn), {
+    note,
+    save: { name: "picture of the tree", chart: true },
+  });
+}
+
+function viewLevels(settings) {
   const rows = () => [
     FINER_COLUMNS,
     ...model.order.flatMap((topic) => finerRows(model.finer[topic], topic)),
@@ -94,6 +179,12 @@ function viewLevels() {
         "Below each topic are the topics of the next finer level that belong to it: " +
           "it has most of their words.",
       ),
+    ),
+    icicleCard(
+      levelNodes(),
+      settings,
+      "From left to right the levels; a topic is as tall as its share of the topic beside it. " +
+        "A name leads to the topic.",
     ),
     card(
       "Levels",

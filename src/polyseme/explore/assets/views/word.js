@@ -7,6 +7,7 @@ import { empty, h } from "../dom.js";
 import { count, percent } from "../format.js";
 import { corpus, model, rules } from "../model/corpus.js";
 import { documentsOfSenses, neighborsOf, sensesOf } from "../model/senses.js";
+import { wordsOfSubset } from "../model/subset.js";
 import { relevantWords } from "../model/topics.js";
 import { card, notHere } from "../pieces/card.js";
 import { banButton } from "../pieces/edit_topic.js";
@@ -16,7 +17,7 @@ import { topicRows, topicShares } from "../pieces/shares.js";
 const LEAST_SENSE = 0.1;
 
 /** @type {import("../router.js").Render} */
-export function viewWord(argument) {
+export function viewWord(argument, _, { subset }) {
   const word = columnOf(argument);
   if (word === undefined) {
     return notHere(
@@ -28,12 +29,14 @@ export function viewWord(argument) {
       ),
     );
   }
-  const senses = sensesOf(word);
+  const senses = sensesOf(word, subset);
+  const { tokens, documents: having } = wordsOfSubset(subset);
   const main = senses.filter(({ share }) => share >= LEAST_SENSE);
   const documents = documentsOfSenses(
     word,
     main.map(({ topic }) => topic),
     3,
+    subset,
   );
   const neighbors = neighborsOf(word, 20);
   const forms = rules.rules.names.reduce(
@@ -48,8 +51,11 @@ export function viewWord(argument) {
       h(
         "p.lead",
         {},
-        `${count(model.word_totals[word], "token")} in ` +
-          `${count(corpus.frequency[word], "document")}.`,
+        `${count(tokens[word], "token")} in ${count(having[word], "document")}` +
+          (subset.isWhole
+            ? "."
+            : `; in all documents, ${count(model.word_totals[word], "token")} in ` +
+              `${count(corpus.frequency[word], "document")}.`),
         forms.length
           ? ` Also counts ${forms.slice(0, 8).join(", ")}${forms.length > 8 ? " …" : ""}.`
           : "",
@@ -72,11 +78,12 @@ export function viewWord(argument) {
                 {},
                 main.map((sense, i) => senseOf(word, sense, documents[i])),
               )
-            : empty("No topic has this word."),
+            : empty(subset.isWhole ? "No topic has this word." : "No document with it passes."),
           {
             note:
               "The topics of the word, by P(z|w), with their other words, " +
-              "and the documents that use the word in this sense.",
+              "and the documents that use the word in this sense" +
+              (subset.isWhole ? "." : ", of the documents that pass the filters."),
           },
         ),
       ),

@@ -1,63 +1,97 @@
-// All words, with a filter by their letters.
+// The words of the documents: a table to sort and filter.
 
 import { h } from "../dom.js";
-import { wholeNumber } from "../format.js";
+import { count, decimal, wholeNumber } from "../format.js";
 import { model } from "../model/corpus.js";
 import { sensesOf } from "../model/senses.js";
-import { browser } from "../pieces/browser.js";
+import { wordsOfSubset } from "../model/subset.js";
+import { card } from "../pieces/card.js";
 import { chip, wordLink } from "../pieces/links.js";
-
-let wordsByTotal = null;
+import { sortedTable } from "../pieces/table.js";
+import { wordsApart } from "../model/apart.js";
+import { WHOLE } from "../model/filters.js";
 
 /** @type {import("../router.js").Render} */
-export function viewWords(_, settings) {
-  wordsByTotal ??= Array.from(model.word_totals.keys()).sort(
-    (a, b) => model.word_totals[b] - model.word_totals[a] || a - b,
-  );
+export function viewWords(_, settings, { subset }) {
+  const { tokens, documents } = wordsOfSubset(subset);
+  const items = [];
   const hidden = new Set(model.hidden);
-  const find = (part, most) => {
-    const found = wordsByTotal.filter(
-      (word) => !hidden.has(word) && model.words[word].toLowerCase().includes(part),
-    );
-    return { items: found.slice(0, 2 * most), all: found.length };
-  };
-  const list = (items) =>
-    h(
-      "ul.words",
-      {},
-      items.map((word) => {
+  documents.forEach((n, word) => n > 0 && !hidden.has(word) && items.push(word));
+  items.sort((a, b) => tokens[b] - tokens[a] || a - b);
+  const columns = [
+    {
+      name: "word",
+      description: "with its most probable topic",
+      value: (word) => model.words[word],
+      shown: (word) => {
         const first = sensesOf(word)[0];
-        return h(
-          "li",
-          {},
-          wordLink(word),
-          first ? chip(first.topic) : null,
-          h("span.quiet", {}, wholeNumber.format(model.word_totals[word])),
-        );
-      }),
+        return [wordLink(word), " ", first ? chip(first.topic) : null];
+      },
+    },
+    {
+      name: "tokens",
+      description: "how often it occurs",
+      value: (word) => tokens[word],
+      shown: (word) => wholeNumber.format(tokens[word]),
+    },
+    {
+      name: "documents",
+      description: "how many documents contain it",
+      value: (word) => documents[word],
+      shown: (word) => wholeNumber.format(documents[word]),
+    },
+  ];
+  if (!subset.isWhole) {
+    const apart = subset.once("apart", () => wordsApart(subset, WHOLE, model.n_words));
+    const scores = new Map(apart.map(({ word, weight }) => [word, weight]));
+    const times = (word) =>
+      tokens[word] / subset.tokens / (model.word_totals[word] / model.n_tokens);
+    columns.push(
+      {
+        name: "times",
+        description: "frequency in these documents, divided by that in all documents",
+        value: times,
+        shown: (word) => `×${decimal(times(word), times(word) < 9.95 ? 1 : 0)}`,
+      },
+      {
+        name: "distinctive",
+        description:
+          "log of the ratio of its odds in these and in the other documents, divided by its " +
+          "standard error",
+        value: (word) => scores.get(word) ?? 0,
+        shown: (word) => decimal(scores.get(word) ?? 0, 1),
+      },
     );
+  }
+  const { element, order } = sortedTable({
+    noun: "word",
+    items,
+    columns,
+    sort: subset.isWhole ? "tokens" : "distinctive",
+    settings,
+    matches: (word, text) => model.words[word].toLowerCase().includes(text),
+  });
   return [
     h(
       "div.title",
       {},
-      h("h1", {}, "Words"),
+      h("h1", {}, count(items.length, "word")),
       h(
         "p.lead",
         {},
-        "Each word with its most probable topic and its number of tokens; the most frequent first.",
+        subset.isWhole
+          ? "Each word with its most probable topic; the most frequent first."
+          : "The words of these documents; those that set them apart from the others first.",
       ),
     ),
-    h(
-      "section.card",
-      {},
-      browser({
-        label: "Word contains",
-        settings,
-        find,
-        list,
-        total: model.n_words - hidden.size,
-        noun: "word",
-      }),
-    ),
+    card("Table", element, {
+      save: {
+        name: "words",
+        rows: () => [
+          columns.map(({ name }) => name),
+          ...order.map((word) => columns.map(({ value }) => value(word))),
+        ],
+      },
+    }),
   ];
 }
