@@ -54,8 +54,8 @@ from polyseme.estimators.nmf import MULTIPLICATIVE_STEPS
 from polyseme.kernels import padded
 from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Beta, Loss
 from polyseme.priors import Entropic
-from polyseme.solvers import EM, FitProblem, Solver
-from polyseme.solvers.base import Auto
+from polyseme.solvers import EM, Solver
+from polyseme.solvers.base import Auto, FitProblem
 
 warnings.filterwarnings("ignore")
 _SETTLE = 0.1

@@ -51,7 +51,8 @@ from polyseme.data.dask import DaskShards, connected, kernel_threads
 from polyseme.data.disk import LocalShards
 from polyseme.datasets import sample_chunks
 from polyseme.scale import DiskCorpus, open_shards, write_shards
-from polyseme.solvers import EM, FitProblem, StepwiseEM
+from polyseme.solvers import EM, StepwiseEM
+from polyseme.solvers.base import FitProblem
 from polyseme.solvers.initialize import named_start
 from scale_peers import run_bigartm, run_gensim
 

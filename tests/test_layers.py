@@ -27,8 +27,8 @@ LAYERS = (
 )
 """Packages and modules of polyseme, the lowest layer first: each may import from its own layer and from lower ones."""
 
-UPWARDS = {("runs", "explore", "runs/view.py")}
-"""The only import that points up: `TopicView.explore` imports the page inside the function."""
+UPWARDS = {("runs", "explore", "runs/view.py"), ("runs", "explore", "runs/run.py")}
+"""The only imports that point up: `TopicView.explore` imports the page inside the function, and `Run` its type."""
 
 COMPILED_FROM = {"_kernels": "_native"}
 """Extension modules, which have no Python file, and the folder of their sources."""

@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from public_packages import PACKAGES
@@ -40,32 +39,6 @@ def reference_page(module: str) -> str:
         f"::: {name}\n    options: {{show_root_heading: true, show_root_toc_entry: true}}\n" for name in _hidden(module)
     ]
     return "\n".join([f"# {module}\n\n::: {module}\n", *hidden])
-
-
-class ComputedExports(griffe.Extension):
-    """Tells mkdocstrings the public names of packages that compute `__all__`, because it runs no source."""
-
-    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
-        names = reexported(mod.path)
-        if names:
-            mod.exports = set(names)
-
-
-def reexported(module: str) -> list[str]:
-    """Return the names that a package imports as themselves, and its functions; nothing for other packages."""
-    path = ROOT / "src" / Path(*module.split(".")) / "__init__.py"
-    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
-    names: list[str] = []
-    statements = [inner for node in body for inner in (node.body if isinstance(node, ast.If) else [node])]
-    for node in statements:
-        if isinstance(node, ast.ImportFrom):
-            names += [alias.name for alias in node.names if alias.name == alias.asname]
-            names += reexported(node.module or "") if node.names[0].name == "*" else []
-    functions = [node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
-    variables = [
-        target.id for node in body if isinstance(node, ast.AnnAssign) and isinstance(target := node.target, ast.Name)
-    ]
-    return [*names, *functions, *(name for name in variables if name.isupper())] if names else []
 
 
 def _hidden(module: str) -> list[str]:

@@ -5,24 +5,80 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from polyseme.errors import InputError as InputError
-from polyseme.errors import MissingExtraError as MissingExtraError
-from polyseme.errors import ModelFileError as ModelFileError
-from polyseme.errors import SeedWarning as SeedWarning
-from polyseme.errors import ShardError as ShardError
-from polyseme.errors import UnsupportedError as UnsupportedError
+from polyseme.errors import (
+    InputError,
+    MissingExtraError,
+    ModelFileError,
+    SeedWarning,
+    ShardError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
-    from polyseme.core.model import Background as Background
-    from polyseme.core.model import JointBackground as JointBackground
-    from polyseme.estimators import *  # noqa: F403
-    from polyseme.estimators.base import load as load
-    from polyseme.runs.fit import fit as fit
-    from polyseme.runs.run import Run as Run
-    from polyseme.runs.run import open_run as open_run
+    from polyseme import datasets as datasets
+    from polyseme import explore as explore
+    from polyseme import layout as layout
+    from polyseme import losses as losses
+    from polyseme import metrics as metrics
+    from polyseme import plots as plots
+    from polyseme import priors as priors
+    from polyseme import retrieval as retrieval
+    from polyseme import runs as runs
+    from polyseme import scale as scale
+    from polyseme import selection as selection
+    from polyseme import simplex as simplex
+    from polyseme import solvers as solvers
+    from polyseme import text as text
+    from polyseme import uncertainty as uncertainty
+    from polyseme.core.model import Background, JointBackground
+    from polyseme.estimators import (
+        LDA,
+        LSA,
+        NMF,
+        PLSA,
+        CorrelatedTopicModel,
+        HierarchicalPLSA,
+        MultinomialMixture,
+        RealTopicModel,
+        TensorPLSA,
+        TopicClassifier,
+    )
+    from polyseme.estimators.base import load
+    from polyseme.runs.fit import fit
+    from polyseme.runs.run import Run, open_run
 
     __version__: str
 
+__all__ = [
+    "LDA",
+    "LSA",
+    "NMF",
+    "PLSA",
+    "Background",
+    "CorrelatedTopicModel",
+    "HierarchicalPLSA",
+    "InputError",
+    "JointBackground",
+    "MissingExtraError",
+    "ModelFileError",
+    "MultinomialMixture",
+    "RealTopicModel",
+    "Run",
+    "SeedWarning",
+    "ShardError",
+    "TensorPLSA",
+    "TopicClassifier",
+    "UnsupportedError",
+    "fit",
+    "load",
+    "open_run",
+]
+
+_SUBPACKAGES = (
+    "datasets", "explore", "layout", "losses", "metrics", "plots", "priors", "retrieval", "runs", "scale",
+    "selection", "simplex", "solvers", "text", "uncertainty",
+)  # fmt: skip
+"""Modules with public names of their own."""
 _MODULES = {
     "Background": "core.model",
     "JointBackground": "core.model",
@@ -31,30 +87,23 @@ _MODULES = {
     "load": "estimators.base",
     "open_run": "runs.run",
 }
-"""Public names that are imported when they are first used, besides the estimators, and their modules."""
-_OTHER_NAMES = (
-    *_MODULES, "InputError", "MissingExtraError", "ModelFileError", "SeedWarning", "ShardError", "UnsupportedError",
-)  # fmt: skip
-"""Public names besides the estimators."""
+"""Modules of the public names that are imported when they are first used; other classes are estimators."""
 
 
-def __getattr__(name: str) -> Any:
-    """Import the estimators when they are first used, so that the command line can report errors at once."""
-    if name == "__version__":
-        return import_module("importlib.metadata").version("polyseme")
-    if name in _MODULES:
-        globals()[name] = getattr(import_module(f"polyseme.{_MODULES[name]}"), name)
-        return globals()[name]
-    if name != "__all__" and not name[:1].isupper():  # the estimators are classes
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    estimators = import_module("polyseme.estimators")
-    if name == "__all__":
-        return sorted([*estimators.__all__, *_OTHER_NAMES])
-    if name not in estimators.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(estimators, name)
-    return globals()[name]
+if not TYPE_CHECKING:  # a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used, so that the command line can report errors at once."""
+        if name == "__version__":
+            return import_module("importlib.metadata").version("polyseme")
+        if name in _SUBPACKAGES:
+            return import_module(f"{__name__}.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_MODULES.get(name, 'estimators')}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return sorted({*globals(), *__all__, *_SUBPACKAGES, "__version__"})

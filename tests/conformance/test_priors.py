@@ -26,9 +26,9 @@ from polyseme.priors import (
     Smoothing,
     Sparsing,
     TopicSelection,
-    as_prior,
-    combine,
 )
+from polyseme.priors.base import combine
+from polyseme.priors.members import as_prior
 from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, likelihood, mixed_counts, plain
 
 TARGET = [0.1, 0.1, 0.2, 0.2, 0.3, 0.1]

@@ -15,7 +15,8 @@ from polyseme.core.model import Background, Model
 from polyseme.data.corpus import LOADED_NONZEROS
 from polyseme.data.disk import LocalShards
 from polyseme.kernels import padded
-from polyseme.priors import Decorrelation, TopicSelection, as_prior
+from polyseme.priors import Decorrelation, TopicSelection
+from polyseme.priors.members import as_prior
 from polyseme.scale import write_shards
 from polyseme.solvers import (
     EM,
@@ -23,14 +24,12 @@ from polyseme.solvers import (
     SOLVERS,
     Annealed,
     EarlyStopping,
-    FitProblem,
     HeldOutTempered,
     MultiplicativeNMF,
-    Requirement,
     Solver,
     Tempered,
 )
-from polyseme.solvers.base import check_solver
+from polyseme.solvers.base import FitProblem, Requirement, check_solver
 from polyseme.solvers.initialize import STARTS
 from solver_problems import (
     EVERY,

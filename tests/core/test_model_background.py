@@ -12,7 +12,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.kernels import padded
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, AcceleratedEM, EarlyStopping, FitProblem, HeldOutTempered, Tempered
+from polyseme.solvers import EM, AcceleratedEM, EarlyStopping, HeldOutTempered, Tempered
+from polyseme.solvers.base import FitProblem
 from solver_problems import advanced, begin_problem, factors, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -14,7 +14,8 @@ from polyseme import NMF, PLSA, InputError
 from polyseme.core.model import Model
 from polyseme.kernels import padded
 from polyseme.losses import LOSSES, Beta
-from polyseme.solvers import FitProblem, MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers import MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.base import FitProblem
 from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun
 from sentences import sentence

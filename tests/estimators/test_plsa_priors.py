@@ -22,7 +22,8 @@ from family_cases import (
 from polyseme import PLSA, Background, JointBackground, load
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
-from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection, as_prior
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection
+from polyseme.priors.members import as_prior
 from polyseme.solvers import Tempered
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -12,8 +12,9 @@ import oracles
 from polyseme import PLSA
 from polyseme.core.model import Background, JointBackground, Model
 from polyseme.kernels import padded
-from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection, as_prior
-from polyseme.solvers import FitProblem
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection
+from polyseme.priors.members import as_prior
+from polyseme.solvers.base import FitProblem
 from solver_problems import begin_problem, make_corpus
 
 

@@ -16,8 +16,8 @@ from polyseme.priors import (
     Smoothing,
     Sparsing,
     TopicSelection,
-    as_prior,
 )
+from polyseme.priors.members import as_prior
 from polyseme.solvers import SCD, Annealed, EarlyStopping, HeldOutTempered, StepwiseEM, Tempered
 
 BETAS = (1e-6, 0.1, 0.5, 0.9, 1.5, 3.0, 10.0)

@@ -11,8 +11,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS, Requirement
-from polyseme.solvers.base import FitProblem, advance_to_end, check_solver
+from polyseme.solvers import SOLVERS
+from polyseme.solvers.base import FitProblem, Requirement, advance_to_end, check_solver
 
 STOCHASTIC = ("online",)  # see tests/solvers/test_online.py
 TEMPERED = ("tempered", "held-out-tempered", "annealed")

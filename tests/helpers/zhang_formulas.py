@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 from polyseme.core.model import Model
 from polyseme.kernels import padded
-from polyseme.solvers import FitProblem
+from polyseme.solvers.base import FitProblem
 from polyseme.solvers.coordinate import Unnormalized
 from polyseme.solvers.multiplicative import MultiplicativeRun, PLSIRun
 from solver_problems import factors, make_corpus

@@ -16,7 +16,8 @@ from polyseme.losses.entry_weights import DenseWeights, StoredWeights, WithoutEn
 from polyseme.losses.updates import LossSums
 from polyseme.scale import write_shards
 from polyseme.selection import cross_validate
-from polyseme.solvers import HALS, EarlyStopping, FitProblem, MajorizeMinimize
+from polyseme.solvers import HALS, EarlyStopping, MajorizeMinimize
+from polyseme.solvers.base import FitProblem
 from solver_problems import begin_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -16,8 +16,8 @@ from polyseme.priors import (
     Smoothing,
     Sparsing,
     TopicSelection,
-    as_prior,
 )
+from polyseme.priors.members import as_prior
 from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, mixed_counts, plain
 
 

@@ -1,8 +1,8 @@
-"""Following the how-to pages: one new file and one line of registration add a prior, a solver or an estimator.
+"""Following the how-to pages: one new file and a few lines of registration add a prior, a solver or an estimator.
 
-A page marks both with comments: `<!-- new file: PATH -->` before the block with the file, and `<!-- line: PATH -->`
-before the block with the line, which goes after the last import of PATH. The test applies them to a copy of the
-package and uses the new member by name, as any user would.
+A page marks both with comments: `<!-- new file: PATH -->` before the block with the file, and `<!-- lines: PATH -->`
+before the block with the lines: an import, which goes before `__all__` of PATH, and a name, which goes into it. The
+test applies them to a copy of the package and uses the new member by name, as any user would.
 """
 
 import os
@@ -17,8 +17,8 @@ import pytest
 import polyseme
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
-MARKED = re.compile(r"^<!-- (new file|line): src/polyseme/(\S+) -->\n```(?:python|py)\n(.*?)^```$", re.M | re.S)
-IMPORT = re.compile(r"^from polyseme\..*\n", re.M)
+MARKED = re.compile(r"^<!-- (new file|lines): src/polyseme/(\S+) -->\n```(?:python|py)\n(.*?)^```$", re.M | re.S)
+EXPORTS = "__all__ = [\n"
 
 DATA = "import numpy as np, polyseme\nX = np.random.default_rng(0).poisson(1.0, (40, 20))\n"
 AGAIN = (
@@ -52,20 +52,19 @@ USES = {
 
 
 @pytest.mark.parametrize("page", USES)
-def test_one_file_and_one_line_add_a_member(page, tmp_path):
+def test_one_file_and_its_names_add_a_member(page, tmp_path):
     package = tmp_path / "polyseme"
     shutil.copytree(Path(polyseme.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     marked = [(found[1], package / found[2], found[3]) for found in MARKED.finditer((PAGES / page).read_text("utf-8"))]
-    assert sorted(kind for kind, _, _ in marked) == ["line", "new file"]
+    assert {kind for kind, _, _ in marked} == {"lines", "new file"}
     for kind, path, content in marked:
         if kind == "new file":
             assert not path.exists()
             path.write_text(content, encoding="utf-8")
         else:
-            assert content.count("\n") == 1
-            text = path.read_text(encoding="utf-8")
-            last = [*IMPORT.finditer(text)][-1].end()
-            path.write_text(text[:last] + content + text[last:], encoding="utf-8")
+            before, after = path.read_text(encoding="utf-8").split(EXPORTS)
+            *imports, name = content.splitlines(keepends=True)
+            path.write_text("".join([before, *imports, EXPORTS, name, after]), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONWARNINGS": "error"}
     done = subprocess.run(
         [sys.executable, "-c", USES[page]], cwd=tmp_path, env=environment, capture_output=True, text=True

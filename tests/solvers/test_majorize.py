@@ -13,8 +13,8 @@ from polyseme import UnsupportedError
 from polyseme.core.model import Model
 from polyseme.kernels import gram, least_squares_rows, padded
 from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Absolute, Beta
-from polyseme.solvers import HALS, SOLVERS, EarlyStopping, FitProblem, MajorizeMinimize
-from polyseme.solvers.base import check_solver
+from polyseme.solvers import HALS, SOLVERS, EarlyStopping, MajorizeMinimize
+from polyseme.solvers.base import FitProblem, check_solver
 from sentences import sentence
 from solver_problems import LIKELIHOOD, advanced, make_corpus
 

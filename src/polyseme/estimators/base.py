@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -57,6 +57,23 @@ from polyseme.solvers import SOLVERS, EarlyStopping
 from polyseme.solvers.base import FitStarts, FitSummary
 from polyseme.solvers.checkpoints import FitFolder
 from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of, word_names
+
+if TYPE_CHECKING:
+    from polyseme import estimators as public
+
+    Estimator: TypeAlias = (
+        public.CorrelatedTopicModel
+        | public.HierarchicalPLSA
+        | public.LDA
+        | public.LSA
+        | public.MultinomialMixture
+        | public.NMF
+        | public.PLSA
+        | public.RealTopicModel
+        | public.TensorPLSA
+        | public.TopicClassifier
+    )
+    """A model of any class that `load` reads."""
 
 
 class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -835,7 +852,7 @@ def fit_starts(corpus: Corpus, random_state: Any, checkpoint: Any = None) -> Fit
     return FitFolder.of(checkpoint, default or Path())
 
 
-def load(path: str | PathLike[str], *, check_documents: bool = True) -> Any:
+def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimator:
     """Load a model that was written by `save`, or the model of a run.
 
     Nothing in the file is executed: it holds arrays and parameters only. The arrays of the training documents of a run

@@ -28,7 +28,7 @@ from polyseme.estimators.validation import (
     with_early_stopping,
 )
 from polyseme.kernels import Array, padded
-from polyseme.priors import as_prior
+from polyseme.priors.members import as_prior
 from polyseme.solvers import Solver
 from polyseme.solvers.base import (
     FitProblem,

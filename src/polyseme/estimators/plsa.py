@@ -34,7 +34,8 @@ from polyseme.estimators.validation import (
 )
 from polyseme.io.models import StoredAttributes
 from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_rows, padded
-from polyseme.priors import Prior, as_prior
+from polyseme.priors import Prior
+from polyseme.priors.members import as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
 from polyseme.solvers.initialize import random_topics
 from polyseme.solvers.online import StepwiseEM, Stream

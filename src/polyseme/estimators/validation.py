@@ -22,7 +22,9 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, DenseCounts, Floats, check_sparse, padded
 from polyseme.losses import HiddenEntries
 from polyseme.losses.entry_weights import DenseWeights, EntryWeights, StoredWeights, stored
-from polyseme.priors import DOCUMENTS, TOPICS, Prior, as_prior
+from polyseme.priors import Prior
+from polyseme.priors.base import DOCUMENTS, TOPICS
+from polyseme.priors.members import as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
 from polyseme.utils import check_range, word_names
 

@@ -233,7 +233,7 @@ def _time_blocks(view: TopicView, order: Sequence[int], names: Sequence[str]) ->
 
 def _shares(view: TopicView, rows: Any) -> Floats | None:
     """Return the shares of the topics in the words of some documents; None if they have no words."""
-    weights = np.asarray(view.model.documents_.doc_weights[rows], dtype=np.float64)
+    weights = np.asarray(view.training.doc_weights[rows], dtype=np.float64)
     total = weights.sum()
     return np.asarray(weights @ np.asarray(view.doc_topic[rows], dtype=np.float64) / total) if total > 0 else None
 

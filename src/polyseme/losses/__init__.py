@@ -5,11 +5,11 @@ A line in `LOSSES` adds a loss to the package: its name is public, `loss=` accep
 
 from __future__ import annotations
 
-from polyseme.losses.absolute import Absolute as Absolute
-from polyseme.losses.base import Loss as Loss
-from polyseme.losses.beta import Beta as Beta
-from polyseme.losses.chi_square import ChiSquare as ChiSquare
-from polyseme.losses.entry_weights import HiddenEntries as HiddenEntries
+from polyseme.losses.absolute import Absolute
+from polyseme.losses.base import Loss
+from polyseme.losses.beta import Beta
+from polyseme.losses.chi_square import ChiSquare
+from polyseme.losses.entry_weights import HiddenEntries
 
 KULLBACK_LEIBLER = Beta(1.0)
 """The loss whose minimum is the maximum of the likelihood."""

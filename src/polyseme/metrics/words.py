@@ -21,7 +21,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,10 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.clustering import label_numbers
 from polyseme.utils import word_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 RELEVANCE = 0.5
 """Default of lambda: 1 ranks by frequency in the topic, 0 by the ratio to the frequency in all documents."""
@@ -329,11 +333,11 @@ class TopicTable(Sequence[Topic]):
             "words": [", ".join(row.words) for row in self.rows],
         }
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """Return a polars data frame with the columns id, name, weight, fit and words."""
         return _frame_of("polars", self.to_dict())
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a pandas data frame with the columns id, name, weight, fit and words."""
         return _frame_of("pandas", self.to_dict())
 

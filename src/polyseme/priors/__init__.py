@@ -2,8 +2,8 @@
 
 A factor is an n x m matrix whose rows sum to one: P(z|d) as documents x topics, or P(w|z) as topics x words. The M-step
 of every prior finds the rows f that maximize sum (counts + pseudo_counts) log f + beta sum f log f. A prior defines the
-pseudo-counts and beta, so priors can be added. docs/how-to/add_a_prior.md shows how to write a new one. A line below
-adds a prior to the package: its name is public, and model files can contain it.
+pseudo-counts and beta, so priors can be added. docs/how-to/add_a_prior.md shows how to write a new one. Model files can
+contain every prior in `__all__`.
 
 | prior | log density | the M-step is | monotone |
 |---|---|---|---|
@@ -20,23 +20,30 @@ adds a prior to the package: its name is public, and model files can contain it.
 Monotone means that no EM step lowers the likelihood plus the log density. Every prior is monotone at its neutral value.
 """
 
-from polyseme.priors.base import DOCUMENTS as DOCUMENTS
-from polyseme.priors.base import TOPICS as TOPICS
-from polyseme.priors.base import Prior as Prior
-from polyseme.priors.base import PriorSum as PriorSum
-from polyseme.priors.base import combine as combine
-from polyseme.priors.members import Decorrelation as Decorrelation
-from polyseme.priors.members import Dirichlet as Dirichlet
-from polyseme.priors.members import Entropic as Entropic
-from polyseme.priors.members import KnownTopics as KnownTopics
-from polyseme.priors.members import SeedWords as SeedWords
-from polyseme.priors.members import Smoothing as Smoothing
-from polyseme.priors.members import Sparsing as Sparsing
-from polyseme.priors.members import TopicSelection as TopicSelection
-from polyseme.priors.members import as_prior as as_prior
+from polyseme.priors.base import Prior, PriorSum
+from polyseme.priors.members import (
+    Decorrelation,
+    Dirichlet,
+    Entropic,
+    KnownTopics,
+    SeedWords,
+    Smoothing,
+    Sparsing,
+    TopicSelection,
+)
 
-_CLASSES = {name: value for name, value in list(globals().items()) if isinstance(value, type)}
-MEMBERS: tuple[type[Prior], ...] = tuple(prior for prior in _CLASSES.values() if prior is not Prior)
+__all__ = [
+    "Decorrelation",
+    "Dirichlet",
+    "Entropic",
+    "KnownTopics",
+    "Prior",
+    "PriorSum",
+    "SeedWords",
+    "Smoothing",
+    "Sparsing",
+    "TopicSelection",
+]
+
+MEMBERS: tuple[type[Prior], ...] = tuple(globals()[name] for name in __all__ if name != "Prior")
 """All priors, by whose class names model files refer to them."""
-
-__all__ = ["DOCUMENTS", "MEMBERS", "TOPICS", "as_prior", "combine", *_CLASSES]

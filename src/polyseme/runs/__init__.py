@@ -22,8 +22,10 @@ _MODULES = {
 __all__ = ["Run", "fit", "language_model_namer", "open_run", "parse_names"]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use, because the estimators are slow to import."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+if not TYPE_CHECKING:  # a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name on first use, because the estimators are slow to import."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

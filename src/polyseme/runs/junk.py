@@ -79,7 +79,7 @@ KINDS = ("place", "repeated", "copies", "few")
 
 def junk_topics(run: TopicView) -> dict[int, Mark]:
     """Return the topics that do not describe a subject, by number."""
-    doc_topic, doc_weights, n_topics = run.doc_topic, run.model.documents_.doc_weights, run.fitted.n_topics
+    doc_topic, doc_weights, n_topics = run.doc_topic, run.training.doc_weights, run.fitted.n_topics
     marks: dict[int, Mark] = {}
     if n_topics < 2:
         return marks

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array
@@ -24,6 +24,17 @@ from polyseme.runs.store import RunStore, output_only_files
 from polyseme.runs.view import TopicView
 from polyseme.text.readers.sources import open_source
 from polyseme.text.vectorizer import Vectorizer
+
+if TYPE_CHECKING:
+    import polars as pl
+    import scipy.sparse as sp
+
+    from polyseme.estimators import NMF
+    from polyseme.estimators.base import TopicEstimator
+    from polyseme.explore.page import NotebookPage
+    from polyseme.metrics import Evaluation
+    from polyseme.retrieval import Results
+    from polyseme.uncertainty import Bootstrap
 
 
 class Run:
@@ -58,12 +69,12 @@ class Run:
     # documents
 
     @property
-    def documents(self) -> Any:
+    def documents(self) -> pl.DataFrame:
         """Polars frame with metadata (id, title, ...), tokens, topic, name, share, topic_0, topic_1 ..."""
         return self.view.documents
 
     @property
-    def counts(self) -> Any:
+    def counts(self) -> sp.csr_array:
         """Counts that the model was fitted to (documents x words, CSR)."""
         return self.view.corpus.counts
 
@@ -85,7 +96,7 @@ class Run:
     # topics
 
     @property
-    def model(self) -> Any:
+    def model(self) -> TopicEstimator | NMF:
         """Fitted estimator. Arrays with a row per document may be memory-mapped."""
         return self.view.model
 
@@ -211,7 +222,7 @@ class Run:
 
     # use
 
-    def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
+    def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> pl.DataFrame:
         """Return the topic weights of new documents. The run does not change.
 
         Parameters
@@ -248,7 +259,7 @@ class Run:
         since: Any = None,
         until: Any = None,
         exclude: Any = None,
-    ) -> Any:
+    ) -> Results:
         """Return the best documents for a query. The first search stores an index in the folder of the run.
 
         Parameters
@@ -287,7 +298,7 @@ class Run:
 
     def evaluate(
         self, source: Any = None, *, n_words: int = 10, smoothing: float = 0.01, verbose: int = 0, **reading: Any
-    ) -> Any:
+    ) -> Evaluation:
         """Measure the quality of the topics: perplexity, coherence, diversity, fit, agreement with labels.
 
         Parameters
@@ -319,7 +330,7 @@ class Run:
         level: float = 0.95,
         random_state: int = 0,
         verbose: int = 0,
-    ) -> Any:
+    ) -> Bootstrap:
         """Return intervals for the topics, their words and their weights, from fits to resampled documents.
 
         Parameters
@@ -345,7 +356,11 @@ class Run:
             n_resamples, clusters=clusters, level=level, random_state=random_state, verbose=verbose
         )
 
-    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Any:
+    @overload
+    def explore(self, path: None = None, *, text: str = "auto") -> NotebookPage: ...
+    @overload
+    def explore(self, path: str | PathLike[str], *, text: str = "auto") -> Path: ...
+    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Path | NotebookPage:
         """Write the explorer page: one HTML file that needs no server and no network.
 
         Parameters

@@ -342,9 +342,10 @@ class RunStore:
         topics, words = model.fitted_.topic_word.shape
         self.require(topics == n_topics, "its model has a different number of topics")
         self.require(words == len(self.vocabulary), "its model has a different number of words")
-        self.require(model.documents_ is not None, "its model has no training documents")
-        documents = len(model.documents_.doc_topic)
-        self.require(documents == self.shards.shape[0], "its model has a different number of documents")
+        documents = model.documents_
+        if documents is None:
+            raise self.damaged("its model has no training documents")
+        self.require(len(documents.doc_topic) == self.shards.shape[0], "its model has a different number of documents")
         return model
 
     @cached_property

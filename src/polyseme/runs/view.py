@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from polyseme.core.dirichlet import with_posterior
-from polyseme.core.fitted import FittedTopics
+from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.core.shard import row_batches
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
@@ -36,6 +36,13 @@ from polyseme.text.readers.sources import open_source
 from polyseme.utils import effective_threads
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from polyseme.estimators import NMF
+    from polyseme.estimators.base import TopicEstimator
+    from polyseme.explore.page import NotebookPage
+    from polyseme.metrics import Evaluation
+    from polyseme.retrieval import Results
     from polyseme.uncertainty import Bootstrap
 
 SAMPLE_SIZE = 10_000
@@ -134,7 +141,7 @@ class TopicView:
     # model
 
     @cached_property
-    def model(self) -> Any:
+    def model(self) -> TopicEstimator | NMF:
         """Fitted estimator. Arrays with a row per document may be memory-mapped."""
         model = self.store.model if self.finer is None else self.store.load_model(self.finer)
         if self.corpus.rows is not None:
@@ -148,9 +155,16 @@ class TopicView:
         return self.model.fitted_
 
     @property
+    def training(self) -> TrainingDocuments:
+        """Fitted attributes with one row per document."""
+        documents = self.model.documents_
+        assert documents is not None  # checked when the model was read
+        return documents
+
+    @property
     def doc_topic(self) -> Array:
         """P(z|d) of the documents."""
-        return self.model.documents_.doc_topic
+        return self.training.doc_topic
 
     # names and words
 
@@ -219,7 +233,7 @@ class TopicView:
         corpus = self.corpus
         return topic_documents(
             self.fitted,
-            self.model.documents_,
+            self.training,
             corpus.count_parts(),
             n_documents,
             corpus.label_numbers,
@@ -234,7 +248,7 @@ class TopicView:
         places = range(corpus.n_documents) if corpus.rows is None else corpus.rows.tolist()
         rows = [found[:n_documents] for found in typical.documents]
         quotes = find_quotes(
-            self.fitted, self.model.documents_, rows, lambda row: texts[places[row]], corpus.names,
+            self.fitted, self.training, rows, lambda row: texts[places[row]], corpus.names,
             self.store.vectorizer.transform, self.hidden_columns,
         )  # fmt: skip
         return [
@@ -246,7 +260,7 @@ class TopicView:
         ]
 
     @cached_property
-    def documents(self) -> Any:
+    def documents(self) -> pl.DataFrame:
         """Polars frame with metadata (id, title, ...), tokens, topic, name, share, topic_0, topic_1 ..."""
         import polars as pl
 
@@ -293,11 +307,11 @@ class TopicView:
             levels.append(MapLevel(level.doc_topic, level.topic_titles, tops.tolist()))
         return DocumentMap.of(levels, self.corpus.counts, self.places, gray=hidden | {*self.junk}, unnamed=hidden)
 
-    def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> Any:
+    def transform(self, source: Any, *, verbose: int = 0, **reading: Any) -> pl.DataFrame:
         """Return the topic weights of new documents."""
         return self.weigh(*count_words(self.store, open_source(source, **reading), reporter(verbose)))
 
-    def weigh(self, frame: Any, counts: Any) -> Any:
+    def weigh(self, frame: pl.DataFrame, counts: Any) -> pl.DataFrame:
         """Return the table of `transform` for the metadata and the counts of documents."""
         import polars as pl
 
@@ -323,7 +337,7 @@ class TopicView:
         table = table.insert_column(position, pl.Series("name", main_titles, dtype=pl.String))
         return table.insert_column(position + 2, pl.Series("reason", reasons, dtype=pl.String))
 
-    def search(self, query: str, k: int = 10, **options: Any) -> Any:
+    def search(self, query: str, k: int = 10, **options: Any) -> Results:
         """Return the best documents of the run for a query, with the options of `Run.search`.
 
         Topics of this level complement the words. If the run has changed in its folder, the changed run is searched.
@@ -338,7 +352,7 @@ class TopicView:
 
     def evaluate(
         self, source: Any = None, *, n_words: int = 10, smoothing: float = 0.01, verbose: int = 0, **reading: Any
-    ) -> Any:
+    ) -> Evaluation:
         """Measure the quality of the topics: perplexity, coherence, diversity, fit, agreement with labels."""
         from polyseme.metrics.evaluation import evaluate
 
@@ -382,7 +396,11 @@ class TopicView:
             return info.title
         return f"{info.title or self.store.path.name} ({len(rows):,} of {info.documents:,} documents)"
 
-    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Any:
+    @overload
+    def explore(self, path: None = None, *, text: str = "auto") -> NotebookPage: ...
+    @overload
+    def explore(self, path: str | PathLike[str], *, text: str = "auto") -> Path: ...
+    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Path | NotebookPage:
         """Write the explorer page of this level, or return it for display in a notebook."""
         from polyseme.explore import show_page, write_page
 
