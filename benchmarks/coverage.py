@@ -1,6 +1,6 @@
 """How often the intervals of `polyseme.uncertainty` contain the true values.
 
-The documents are drawn from known topics by `polyseme.datasets.sample_corpus`: Dirichlet weights with concentration
+The documents are drawn from known topics by `polyseme.datasets.synthetic_corpus`: Dirichlet weights with concentration
 0.1 K, in two groups of the same size, in which the mean weights of the topics differ (by a factor of 3 between the
 most different ones), lengths from a Poisson distribution, 1,000 words with Zipf's law. Each repetition draws new
 documents. The fit starts from the known topics, so that the figures measure the intervals and not the search for
@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from common import describe_machine, report_figure
 from polyseme import PLSA
-from polyseme.datasets import sample_corpus, synthetic_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.uncertainty import Intervals, bootstrap
 
 N_WORDS, ALPHA, DOCUMENTS_CHECKED = 1000, 0.1, 50
@@ -43,13 +43,13 @@ def repetition(n_topics: int, n_documents: int, length: int, n_resamples: int, s
     means = np.array([tilt, tilt[::-1] if n_topics % 2 == 0 else 2 - tilt])
     means /= means.sum(axis=1, keepdims=True)
     parts = [
-        sample_corpus(
-            n_documents // 2, topic_word=topics, doc_length=length, doc_topic_prior=ALPHA * n_topics * mean,
-            seed=2 * seed + group,
+        synthetic_corpus(
+            n_documents // 2, topic_word=topics, length=length, doc_topic_prior=ALPHA * n_topics * mean,
+            random_state=2 * seed + group,
         )
         for group, mean in enumerate(means)
     ]  # fmt: skip
-    X = sp.csr_array(sp.vstack([part.counts for part in parts]))
+    X = sp.csr_array(sp.vstack([part.counts() for part in parts]))
     rng, half = np.random.default_rng(seed), n_documents // 2
     membership = np.zeros((4, n_documents))
     membership[0, :half] = membership[1, half:] = 1
@@ -59,7 +59,7 @@ def repetition(n_topics: int, n_documents: int, length: int, n_resamples: int, s
     found = bootstrap(model, X, n_resamples, groups=sp.csr_array(membership), n_jobs=1, random_state=seed)
     assert found.groups is not None
     checked = rng.choice(n_documents, DOCUMENTS_CHECKED, replace=False)
-    theta = np.vstack([part.doc_topic for part in parts])[checked]
+    theta = np.vstack([part.doc_topic() for part in parts])[checked]
     return np.array(
         [
             covered(found.topic_word, topics)[topics > 1e-3].mean(),

@@ -37,7 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 from common import AP, NEWS_TEXTS, NEWSGROUPS, describe_machine, load_counts, load_lines, report_figure
 from polyseme import LDA, PLSA, CorrelatedTopicModel
 from polyseme.core.shard import sparse_counts, split_tokens
-from polyseme.datasets import sample_corpus, synthetic_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import Floats, SparseCounts
 from polyseme.metrics.evaluation import mean_and_error
 from polyseme.metrics.words import fitted_topics
@@ -206,7 +206,9 @@ def sampled_corpora(seed: int, n_docs: int) -> dict[str, sp.csr_array]:
     for name, X in corpora.items():
         rows = X[np.random.default_rng(seed).permutation(X.shape[0])[:n_docs]]
         found[name] = rows[:, np.bincount(rows.indices, minlength=rows.shape[1]) >= 3]
-    drawn = sample_corpus(n_docs, n_words=2000, n_topics=20, doc_length=80, seed=seed).counts
+    drawn = synthetic_corpus(
+        n_docs, n_words=2000, n_topics=20, length=80, topic_word_prior=0.05, random_state=seed
+    ).counts()
     return {**found, "synthetic, 20 topics": sp.csr_array(drawn)}
 
 

@@ -32,7 +32,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from common import DATA, NEWS_TEXTS, THREADS, describe_machine, load_counts, load_lines, report_figure, require_file
 from polyseme import TopicClassifier
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 
 ALPHAS = (1.0, 0.1, 0.01)
 MARGIN = 0.10
@@ -194,9 +194,17 @@ def counts_with_labels(name: str, table: str, column: str) -> tuple[Any, Any, An
 def synthetic() -> tuple[Any, Any, Any, Any]:
     """Return a corpus drawn from LDA whose classes are the largest topics of documents, with halving shares."""
     prior = 2.0 * np.maximum(0.5 ** np.arange(8), 0.03)
-    drawn = sample_corpus(3000, 1000, 8, doc_length=60.0, doc_topic_prior=prior / prior.sum(), seed=0)
-    y = np.array([f"topic {topic}" for topic in drawn.doc_topic.argmax(axis=1)])
-    return tuple(train_test_split(drawn.counts, y, test_size=0.4, random_state=0))
+    drawn = synthetic_corpus(
+        3000,
+        n_words=1000,
+        n_topics=8,
+        length=60.0,
+        doc_topic_prior=prior / prior.sum(),
+        topic_word_prior=0.05,
+        random_state=0,
+    )
+    y = np.array([f"topic {topic}" for topic in drawn.doc_topic().argmax(axis=1)])
+    return tuple(train_test_split(drawn.counts(), y, test_size=0.4, random_state=0))
 
 
 def unbalanced(n_labels: int, draws: int) -> None:

@@ -49,7 +49,7 @@ from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.data.dask import DaskShards, connected, kernel_threads
 from polyseme.data.disk import LocalShards
-from polyseme.datasets import sample_chunks
+from polyseme.datasets import synthetic_corpus
 from polyseme.scale import DiskCorpus, open_shards, write_shards
 from polyseme.solvers import EM, StepwiseEM
 from polyseme.solvers.base import FitProblem
@@ -67,11 +67,14 @@ SEED = 0
 
 
 def chunks(arguments: argparse.Namespace, documents: int) -> Iterator[sp.csr_array]:
-    """Yield the corpus, a thousand documents at a time."""
+    """Yield the corpus, a few hundred documents at a time."""
     zipf = 1 / (np.arange(arguments.words) + 2.7)
     prior = 100 * zipf / zipf.sum()
-    for chunk in sample_chunks(documents, arguments.words, arguments.topics, topic_word_prior=prior, seed=SEED):
-        yield chunk.counts.astype(np.float32)
+    corpus = synthetic_corpus(
+        documents, n_words=arguments.words, n_topics=arguments.topics, topic_word_prior=prior, random_state=SEED
+    )
+    for _, counts in corpus.blocks():
+        yield counts.astype(np.float32)
 
 
 def open_corpus(arguments: argparse.Namespace, documents: int) -> DiskCorpus:

@@ -86,7 +86,7 @@ def main() -> None:
             else:
                 topics = [make(counts, n_topics, seed).doc_topic_.argmax(axis=1) for seed in seeds]
                 model = make(counts[~held_out], n_topics, 0)
-                perplexity = f"{model.completion_perplexity(counts[held_out], seed=0):.0f}"
+                perplexity = f"{model.completion_perplexity(counts[held_out], random_state=0):.0f}"
             found = [normalized_mutual_info_score(labels, one) for one in topics]
             means[title], each = float(np.mean(found)), " ".join(f"{value:.3f}" for value in found)
             print(f"| {name} | {length:.1f} | {title} | {each} | {means[title]:.3f} | {perplexity} |", flush=True)

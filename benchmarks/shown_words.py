@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from common import AP, NEWS_TEXTS, describe_machine, load_counts, load_lines, report_figure
 from polyseme import PLSA
-from polyseme.metrics import coherence, shown_words, top_words, topic_diversity
+from polyseme.metrics import coherence, top_words, topic_diversity
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.metrics.words import token_amounts
 from polyseme.runs.typical import topic_documents
@@ -36,10 +36,10 @@ NUMBER, YEAR = re.compile(r"[\d.,]+"), re.compile(r"(1[5-9]|20)\d\d")
 
 RANKINGS: dict[str, Callable[[PLSA], Any]] = {
     "probability": lambda model: top_words(model.components_, WORDS),
-    "relevance on tokens": lambda model: shown_words(
+    "relevance on tokens": lambda model: top_words(
         token_amounts(model.components_, model.topic_weights_, model.unigram_, model.n_tokens_), WORDS
     ),
-    "relevance on documents": lambda model: shown_words(model, WORDS),
+    "relevance on documents": lambda model: top_words(model, WORDS),
 }
 
 

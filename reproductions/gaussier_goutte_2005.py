@@ -118,7 +118,7 @@ def spread(data: str, X: Any, K: int, n_starts: int, size: Size) -> Spread:
 
 def _solver(name: str, seed: int, size: Size) -> Solver:
     if name == "annealed":
-        return Annealed(steps=size.anneal_steps, seed=seed)
+        return Annealed(steps=size.anneal_steps, random_state=seed)
     return Tempered(0.9) if name.startswith("tempered") else PLAIN[name]
 
 

@@ -97,7 +97,7 @@ class Corpus:
 def articles_of(case: Case, sample: int | None, *, chosen: bool = False, noise: int = 0) -> Corpus:
     """Return a random sample of articles with a category, or a sample of the case's categories with other articles."""
     selection = {"categories": list(case.categories), "noise": noise} if chosen else {}
-    articles = list(read([str(case.path)], sample=sample, seed=0, **selection))
+    articles = list(read([str(case.path)], sample=sample, random_state=0, **selection))
     vectorizer = Vectorizer(language=case.language)
     counts = sp.csr_array(vectorizer.fit_transform([article.text for article in articles])).astype(np.float64)
     frequent = np.bincount(counts.indices, minlength=counts.shape[1]) > 1

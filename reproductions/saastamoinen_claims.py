@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 import newsgroups
 from formulas import Array
 from polyseme import PLSA
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import align, fit_report
 from polyseme.solvers import EM, Annealed, Solver
 from saastamoinen_words import news_words, planted_words, polysemy, synonyms
@@ -122,8 +122,8 @@ class Fitted(NamedTuple):
 
 
 def planted_sample(n_docs: int) -> Sample:
-    corpus = sample_corpus(n_docs + 200, n_words=300, n_topics=10, doc_length=80, seed=1)
-    counts = sp.csr_array(corpus.counts).astype(np.float64)
+    corpus = synthetic_corpus(n_docs + 200, n_words=300, n_topics=10, length=80, topic_word_prior=0.05, random_state=1)
+    counts = sp.csr_array(corpus.counts()).astype(np.float64)
     return Sample("planted topics", counts[:n_docs], counts[n_docs:], 10, corpus.topic_word)
 
 

@@ -17,7 +17,7 @@ from sklearn.cluster import KMeans
 
 from formulas import Array
 from polyseme import LSA, PLSA
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.retrieval import SearchIndex
 from support import Finding, show, verdict
 
@@ -52,9 +52,9 @@ class Words(NamedTuple):
 
 def planted_words(n_docs: int) -> Words:
     """Return documents drawn from ten topics, which are the subjects of their words."""
-    corpus = sample_corpus(n_docs, n_words=500, n_topics=10, doc_length=80, seed=0)
+    corpus = synthetic_corpus(n_docs, n_words=500, n_topics=10, length=80, topic_word_prior=0.05, random_state=0)
     share = corpus.topic_word / corpus.topic_word.sum(axis=0)
-    counts = sp.csr_array(corpus.counts).astype(np.float64)
+    counts = sp.csr_array(corpus.counts()).astype(np.float64)
     return Words("planted topics", counts, 10, share.argmax(axis=0), share.max(axis=0))
 
 

@@ -10,7 +10,7 @@ import typer
 import polyseme
 from polyseme import InputError, Run, options
 from polyseme.cli.app import app
-from polyseme.options import EDITING, FIT, OPTIONS, READING, SAMPLING, SEARCHING, SEED, named, naming_flags
+from polyseme.options import EDITING, FIT, OPTIONS, RANDOM_STATE, READING, SAMPLING, SEARCHING, named, naming_flags
 from polyseme.text import read
 from polyseme.text.readers.sources import open_source
 
@@ -21,9 +21,9 @@ SOURCES = Path(options.__file__).parent
     ("function", "declared", "others"),
     [
         (polyseme.fit, FIT, {"source", "namer", "verbose"}),
-        (read, (*READING, *SAMPLING, SEED), {"paths", "limits"}),
-        (open_source, (*READING, *SAMPLING, SEED), {"source", "limits"}),
-        (Run.search, SEARCHING, {"self", "query", "k"}),
+        (read, (*READING, *SAMPLING, RANDOM_STATE), {"paths", "limits"}),
+        (open_source, (*READING, *SAMPLING, RANDOM_STATE), {"source", "limits"}),
+        (Run.search, SEARCHING, {"self", "query", "n_documents"}),
         (Run.edit, EDITING, {"self", "level", "verbose"}),
     ],
 )

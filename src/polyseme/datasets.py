@@ -3,8 +3,7 @@
 The sources of packages are found and parsed but never imported: reading them runs none of their code and needs no
 network.
 
-Synthetic corpora are drawn from a known PLSA or LDA model. `synthetic_corpus` has words whose frequencies follow Zipf's
-law; `sample_corpus` draws from LDA with Poisson lengths. Documents are drawn in blocks, each with its own random
+Synthetic corpora are drawn from a known PLSA or LDA model. Documents are drawn in blocks, each with its own random
 numbers. A corpus does not depend on how many documents are read, and any number of documents needs the memory of one
 block.
 """
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,14 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 from polyseme.errors import InputError
 from polyseme.kernels import Floats
 from polyseme.text.readers import Document
+from polyseme.utils import RandomStateLike, as_seed, check_integer
 
 __all__ = [
-    "SampledCounts",
     "SyntheticCorpus",
     "TextCorpus",
     "docstrings",
     "newsgroups",
-    "sample_corpus",
     "synthetic_corpus",
 ]
 
@@ -236,7 +234,6 @@ def _documentable(tree: ast.Module, module: str) -> Iterator[tuple[str, _Documen
 
 _BLOCK_DOCUMENTS = 512
 """Documents drawn together; each block has its own generator."""
-_CHUNK_DOCUMENTS = 1024
 _ZIPF_SHIFT = 2.7
 """Shift of the rank in the Zipf-Mandelbrot law."""
 _TOPIC_SHAPE = 0.2
@@ -262,11 +259,11 @@ class SyntheticCorpus:
         Number of documents.
     length : float
         Mean number of tokens of a document.
-    alpha : float
-        Parameter of the Dirichlet distribution of P(z|d) in LDA.
+    doc_topic_prior : array of shape (n_topics,)
+        Parameters of the Dirichlet distribution of P(z|d) in LDA.
     model : str
         "lda" or "plsa".
-    seed : int
+    random_state : int
         Seed of the random numbers.
     """
 
@@ -274,9 +271,9 @@ class SyntheticCorpus:
     words: list[str]
     n_documents: int
     length: float
-    alpha: float
+    doc_topic_prior: NDArray[np.float64]
     model: str
-    seed: int
+    random_state: int
 
     def __len__(self) -> int:
         return self.n_documents
@@ -330,8 +327,8 @@ class SyntheticCorpus:
 
     def _draw(self, block: int) -> _Drawn:
         """Draw a block, always a complete one, so that a longer corpus begins like a shorter one."""
-        random = np.random.default_rng([self.seed, 1, block])
-        theta, lengths = _MODELS[self.model](random, self.topic_word.shape[0], self.alpha, self.length)
+        random = np.random.default_rng([self.random_state, 1, block])
+        theta, lengths = _MODELS[self.model](random, self.doc_topic_prior, self.length)
         documents, tokens = draw_tokens(random, lengths, theta, self.topic_word)
         return _Drawn(theta, documents, tokens, random.random(len(documents)))
 
@@ -343,10 +340,11 @@ def synthetic_corpus(
     n_words: int = 5000,
     length: float = 100.0,
     model: str = "lda",
-    alpha: float = 0.1,
+    doc_topic_prior: ArrayLike = 0.1,
+    topic_word_prior: ArrayLike | None = None,
     zipf: float = 1.0,
     topic_word: ArrayLike | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
 ) -> SyntheticCorpus:
     """Return a corpus of any size, drawn from a known model.
 
@@ -355,21 +353,24 @@ def synthetic_corpus(
     n_documents : int, default=1000
         Number of documents.
     n_topics : int, default=10
-        Number of topics. P(w|z) is proportional to (rank + 2.7)^-zipf times a gamma variable, so that the words of the
-        corpus follow Zipf's law.
+        Number of topics.
     n_words : int, default=5000
         Number of words.
     length : float, default=100.0
         Mean number of tokens of a document.
     model : {"lda", "plsa"}, default="lda"
         "lda": P(z|d) has a Dirichlet distribution. "plsa": a document has one to three topics, and P(d) varies.
-    alpha : float, default=0.1
-        Parameter of the Dirichlet distribution in LDA.
+    doc_topic_prior : float or array-like of shape (n_topics,), default=0.1
+        Parameters of the Dirichlet distribution of P(z|d) in LDA.
+    topic_word_prior : float or array-like of shape (n_words,), default=None
+        Parameters of the Dirichlet distribution of P(w|z). With None, P(w|z) is proportional to (rank + 2.7)^-zipf
+        times a gamma variable, so that the words of the corpus follow Zipf's law.
     zipf : float, default=1.0
         Exponent of Zipf's law.
     topic_word : array-like of shape (n_topics, n_words), default=None
-        P(w|z) to use instead of drawn topics, such as `components_` of a fitted model.
-    random_state : int, default=0
+        P(w|z) to use instead of drawn topics, such as `components_` of a fitted model. Its shape replaces `n_topics`
+        and `n_words`.
+    random_state : int, RandomState or Generator, default=0
         Seed. A longer corpus with the same seed begins like a shorter one.
 
     Returns
@@ -380,111 +381,20 @@ def synthetic_corpus(
     if model not in _MODELS:
         raise InputError(f"model must be 'lda' or 'plsa', got {model!r}.")
     for name, value in (("n_documents", n_documents), ("n_topics", n_topics), ("n_words", n_words)):
-        if value < 1:
-            raise InputError(f"{name} must be at least 1, got {value}.")
-    for name, number in (("length", length), ("alpha", alpha)):
-        if not number > 0:
-            raise InputError(f"{name} must be above 0, got {number}.")
-    topics = (
-        _zipf_topics(n_topics, n_words, zipf, random_state)
-        if topic_word is None
-        else _checked_topics(topic_word, tolerance=1e-5)
-    )
-    words = [_word_name(rank) for rank in range(topics.shape[1])]
-    return SyntheticCorpus(topics, words, n_documents, float(length), float(alpha), model, random_state)
-
-
-class SampledCounts(NamedTuple):
-    """Counts, and the parameters they were drawn with.
-
-    Attributes
-    ----------
-    counts : sparse array of int of shape (n_documents, n_words)
-        The counts.
-    doc_topic : array of shape (n_documents, K)
-        P(z|d).
-    topic_word : array of shape (K, n_words)
-        P(w|z).
-    """
-
-    counts: sp.csr_array
-    doc_topic: Floats
-    topic_word: Floats
-
-
-def sample_corpus(
-    n_docs: int,
-    n_words: int = 1000,
-    n_topics: int = 10,
-    *,
-    doc_length: float = 100.0,
-    doc_topic_prior: Any = 0.1,
-    topic_word_prior: Any = 0.05,
-    topic_word: Any = None,
-    seed: int = 0,
-) -> SampledCounts:
-    """Draw a corpus from LDA; the same arguments give the same corpus.
-
-    Parameters
-    ----------
-    n_docs : int
-        Number of documents.
-    n_words : int, default=1000
-        Number of words.
-    n_topics : int, default=10
-        Number of topics.
-    doc_length : float, default=100.0
-        Mean of the Poisson distribution of the number of tokens of a document; a document may be empty.
-    doc_topic_prior : float or array-like of shape (n_topics,), default=0.1
-        Parameters of the Dirichlet distribution of P(z|d).
-    topic_word_prior : float or array-like of shape (n_words,), default=0.05
-        Parameters of the Dirichlet distribution of P(w|z).
-    topic_word : array-like of shape (n_topics, n_words), default=None
-        Topics to use instead of drawn ones; its shape replaces `n_words` and `n_topics`.
-    seed : int, default=0
-        Seed of the random numbers.
-
-    Returns
-    -------
-    SampledCounts
-        Counts, P(z|d) and P(w|z).
-    """
-    chunks = list(
-        sample_chunks(
-            n_docs, n_words, n_topics, doc_length=doc_length, doc_topic_prior=doc_topic_prior,
-            topic_word_prior=topic_word_prior, topic_word=topic_word, seed=seed,
-        )
-    )  # fmt: skip
-    counts = sp.csr_array(sp.vstack([chunk.counts for chunk in chunks], format="csr"))
-    return SampledCounts(counts, np.concatenate([chunk.doc_topic for chunk in chunks]), chunks[0].topic_word)
-
-
-def sample_chunks(
-    n_docs: int,
-    n_words: int = 1000,
-    n_topics: int = 10,
-    *,
-    doc_length: float = 100.0,
-    doc_topic_prior: Any = 0.1,
-    topic_word_prior: Any = 0.05,
-    topic_word: Any = None,
-    seed: int = 0,
-) -> Iterator[SampledCounts]:
-    """Yield the corpus of `sample_corpus`, at most 1024 documents at a time."""
-    if n_docs < 1:
-        raise InputError(f"n_docs must be at least 1, got {n_docs!r}.")
-    if not 0 < doc_length < float("inf"):
-        raise InputError(f"doc_length must be a finite number above 0, got {doc_length!r}.")
-    topics_seed, docs_seed = np.random.SeedSequence(seed).spawn(2)
-    if topic_word is None:
-        eta = _dirichlet_parameters("topic_word_prior", topic_word_prior, n_words)
-        phi = _dirichlet(np.random.default_rng(topics_seed), eta, n_topics)
+        check_integer(name, value, least=1)
+    if not 0 < length < float("inf"):
+        raise InputError(f"length must be a finite number above 0, got {length!r}.")
+    seed = as_seed(random_state)
+    if topic_word is not None:
+        topics = _checked_topics(topic_word)
+    elif topic_word_prior is None:
+        topics = _zipf_topics(n_topics, n_words, zipf, seed)
     else:
-        phi = _checked_topics(topic_word, tolerance=1e-6)
-    alpha = _dirichlet_parameters("doc_topic_prior", doc_topic_prior, len(phi))
-    for first in range(0, n_docs, _CHUNK_DOCUMENTS):
-        rng = np.random.default_rng(docs_seed.spawn(1)[0])
-        yield _draw_chunk(rng, min(_CHUNK_DOCUMENTS, n_docs - first), doc_length, alpha, phi)
+        eta = _dirichlet_parameters("topic_word_prior", topic_word_prior, n_words)
+        topics = _dirichlet(np.random.default_rng([seed, 0]), eta, n_topics)
+    alpha = _dirichlet_parameters("doc_topic_prior", doc_topic_prior, len(topics))
+    words = [_word_name(rank) for rank in range(topics.shape[1])]
+    return SyntheticCorpus(topics, words, n_documents, float(length), alpha, model, seed)
 
 
 def draw_tokens(rng: np.random.Generator, lengths: Any, theta: Floats, phi: Floats) -> tuple[Any, Any]:
@@ -500,15 +410,6 @@ def draw_tokens(rng: np.random.Generator, lengths: Any, theta: Floats, phi: Floa
         words.append(np.searchsorted(cumulative, rng.random(n_tokens.sum()) * cumulative[-1], side="right"))
         documents.append(np.repeat(np.arange(len(theta)), n_tokens))
     return np.concatenate(documents), np.concatenate(words)
-
-
-def _draw_chunk(rng: np.random.Generator, n_docs: int, doc_length: float, alpha: Floats, phi: Floats) -> SampledCounts:
-    theta = _dirichlet(rng, alpha, n_docs)
-    row, word = draw_tokens(rng, rng.poisson(doc_length, n_docs), theta, phi)
-    ones = np.ones(row.size, dtype=np.int64)
-    counts = sp.csr_array(sp.coo_array((ones, (row, word)), (n_docs, phi.shape[1])))
-    counts.sort_indices()
-    return SampledCounts(counts, theta, phi)
 
 
 def _dirichlet(rng: np.random.Generator, parameters: Floats, n: int) -> Floats:
@@ -544,16 +445,17 @@ class _Drawn:
         return _Drawn(self.doc_topic[:n], self.documents[keep], self.tokens[keep], self.order[keep])
 
 
-def _lda_documents(random: np.random.Generator, k: int, alpha: float, length: float) -> tuple[Any, Any]:
+def _lda_documents(random: np.random.Generator, alpha: Floats, length: float) -> tuple[Any, Any]:
     """Return theta ~ Dirichlet(alpha) and lengths ~ Poisson(length)."""
-    return random.dirichlet(np.full(k, alpha), size=_BLOCK_DOCUMENTS), random.poisson(length, size=_BLOCK_DOCUMENTS)
+    return _dirichlet(random, alpha, _BLOCK_DOCUMENTS), random.poisson(length, size=_BLOCK_DOCUMENTS)
 
 
-def _plsa_documents(random: np.random.Generator, k: int, alpha: float, length: float) -> tuple[Any, Any]:
+def _plsa_documents(random: np.random.Generator, alpha: Floats, length: float) -> tuple[Any, Any]:
     """Return theta and lengths for PLSA, which has no distribution of theta.
 
     A document has one to three topics and zeros for the others, and P(d) varies.
     """
+    k = len(alpha)
     theta = np.zeros((_BLOCK_DOCUMENTS, k))
     for row in theta:
         topics = random.choice(k, size=min(int(random.integers(1, 4)), k), replace=False)
@@ -572,9 +474,9 @@ def _zipf_topics(n_topics: int, n_words: int, exponent: float, seed: int) -> NDA
     return topics / topics.sum(axis=1, keepdims=True)
 
 
-def _checked_topics(topic_word: ArrayLike, *, tolerance: float) -> Floats:
+def _checked_topics(topic_word: ArrayLike) -> Floats:
     topics = np.asarray(topic_word, dtype=np.float64)
-    if topics.ndim != 2 or not np.all(topics >= 0) or not np.allclose(topics.sum(axis=1), 1.0, atol=tolerance):
+    if topics.ndim != 2 or not np.all(topics >= 0) or not np.allclose(topics.sum(axis=1), 1.0, atol=1e-5):
         raise InputError("topic_word must be topics x words, non-negative, with rows that sum to one.")
     return topics
 

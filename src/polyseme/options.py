@@ -10,9 +10,9 @@ Commands import this module before they check their input, so it imports nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ class Option:
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    convert: Callable[[Any], Any] | None = None
+    """Function that is applied to the value in Python before it is checked."""
 
     @property
     def declared_flags(self) -> tuple[str, ...]:
@@ -58,6 +60,8 @@ class Option:
 
     def check(self, value: Any) -> Any:
         """Return a number in its declared type. Raise InputError if it is not a declared number or choice."""
+        if self.convert is not None:
+            value = self.convert(value)
         if value is None and self.default is None:
             return None
         if self.choices and value not in self.choices:
@@ -76,6 +80,14 @@ class Option:
             limits = f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
             raise InputError(f"{self.named()} must be a {noun} {limits}, got {value!r}.")
         return self.type(value)
+
+
+def drawn_seed(random_state: Any) -> Any:
+    """Return a number drawn from a RandomState or Generator of numpy, and any other value as it is."""
+    if type(random_state).__module__.partition(".")[0] != "numpy":
+        return random_state
+    draw = getattr(random_state, "integers", None) or getattr(random_state, "randint", None)
+    return random_state if draw is None else int(draw(2**32, dtype="int64"))
 
 
 def column(name: str, help: str, **others: Any) -> Option:
@@ -107,7 +119,8 @@ SAMPLING = (
 )
 """Options that choose documents: arguments of `polyseme.text.read`."""
 
-SEED = Option("seed", "Seed of the random numbers.", TOPICS, int, 0, metavar="N", least=0, most=2**32 - 1)
+RANDOM_STATE = Option("random_state", "Seed of the random numbers.", TOPICS, int, 0, ("--seed",), metavar="N", least=0,
+                      most=2**32 - 1, convert=drawn_seed)
 
 LANGUAGES = Option("languages", "Documents to fit, if they are in several languages: all, majority (without those of "
                    "other languages), split (a run for each language: RUN-en, RUN-it), or those of a language.", INPUT,
@@ -132,7 +145,6 @@ N_TOPICS = Option("n_topics", "Number of topics, by default chosen for readable 
 LABELS_FROM = Option("labels_from", "Column with labels: every label gets a topic with its name, and transform "
                      "predicts labels.", TOPICS, metavar="COLUMN")
 MAX_ITER = Option("max_iter", "Maximum number of iterations.", TOPICS, int, metavar="N", least=1)
-RANDOM_STATE = replace(SEED, name="random_state", flags=("--seed",))
 
 FITTING = (
     N_TOPICS,
@@ -206,7 +218,7 @@ NAMER = Option("namer", "Ask a language model for the names of topics: a model o
 N_FOLDS = Option("n_folds", "Number of folds of the documents.", TOPICS, int, 5, ("--folds",), metavar="N", least=2)
 # fmt: on
 
-OPTIONS = {option.name: option for option in (*SEARCHING, *EDITING, LEVEL, NAMER, N_FOLDS, SEED, *FIT)}
+OPTIONS = {option.name: option for option in (*SEARCHING, *EDITING, LEVEL, NAMER, N_FOLDS, *FIT)}
 """The options by name. Options of the same name have the same flag."""
 
 

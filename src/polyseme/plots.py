@@ -16,7 +16,7 @@ from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.layout.colors import DARK_PALETTE, LIGHT_PALETTE, Palette
 from polyseme.layout.document_map import DocumentMap
 from polyseme.layout.places import LARGEST
-from polyseme.metrics import distances, shown_words
+from polyseme.metrics import distances, top_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import (
     WordAmounts,
@@ -92,7 +92,7 @@ def plot_topics(
     """
     model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
-    shown = shown_words(amounts, n_words)
+    shown = top_words(amounts, n_words)
     chosen = (
         list(np.argsort(-weights, kind="stable")[:24]) if topics is None else [_checked_topic(t, phi) for t in topics]
     )
@@ -139,7 +139,7 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
     """
     model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
-    places, shown = classical_scaling(distances(phi)), shown_words(amounts, 2)
+    places, shown = classical_scaling(distances(phi)), top_words(amounts, 2)
     ax = _pyplot().subplots()[1] if ax is None else ax
     ax.scatter(*places.T, s=4000 * weights / max(weights.max() * len(weights) ** 0.5, 1e-12), alpha=0.45)
     for topic, place in enumerate(places):

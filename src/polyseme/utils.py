@@ -16,7 +16,10 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, check_sparse
+from polyseme.options import drawn_seed
 
+RandomStateLike = int | np.random.RandomState | np.random.Generator | None
+"""Values of `random_state`. None is not reproducible."""
 MAX_TOPICS = 2**31 - 1
 """Largest number of topics, because the kernels count topics in 32 bits."""
 MAX_COUNT = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
@@ -71,20 +74,17 @@ def check_n_jobs(n_jobs: Any) -> int | None:
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
-    """Return the RandomState for None, a number or a RandomState. A Generator is refused, as in scikit-learn."""
-    if isinstance(random_state, np.random.Generator):
-        raise InputError(
-            "random_state must be None, a whole number or a numpy.random.RandomState, not a Generator: pass a number "
-            "drawn from it, int(generator.integers(2**31))."
-        )
+    """Return the RandomState for None, a number, a RandomState or a Generator."""
     from sklearn.utils import check_random_state
 
     try:
-        return check_random_state(random_state)
+        return check_random_state(
+            drawn_seed(random_state) if isinstance(random_state, np.random.Generator) else random_state
+        )
     except (TypeError, ValueError):
         raise InputError(
-            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy.random.RandomState, got "
-            f"{random_state!r}."
+            "random_state must be None, a whole number from 0 to 2**32 - 1, a numpy.random.Generator or a "
+            f"numpy.random.RandomState, got {random_state!r}."
         ) from None
 
 
@@ -93,6 +93,14 @@ def sample_rows(n_documents: int, size: int, seed: int) -> Array:
     if n_documents <= size:
         return np.arange(n_documents)
     return np.sort(np.random.default_rng(seed).choice(n_documents, size, replace=False, shuffle=False))
+
+
+def as_seed(random_state: Any) -> int:
+    """Return a seed from 0 to 2**32 - 1: a number as it is, and one that any other `random_state` draws."""
+    if not isinstance(random_state, Integral) or isinstance(random_state, bool):
+        return int(as_random_state(random_state).randint(2**32, dtype=np.int64))
+    as_random_state(random_state)  # raises for numbers out of range
+    return int(random_state)
 
 
 def word_names(name: str, vocabulary: Any, size: int) -> Array:

@@ -18,13 +18,15 @@ from polyseme import PLSA
 from polyseme.data import rows
 from polyseme.data.disk import FIT_FOLDER
 from polyseme.data.rows import Generation, remove_unused
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.scale import write_shards
 from polyseme.solvers import Checkpoint, checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts)
+X = sp.csr_array(
+    synthetic_corpus(300, n_words=60, n_topics=4, length=25, topic_word_prior=0.05, random_state=1).counts()
+)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import pytest
 
 from polyseme import fit
 from polyseme.explore import write_page
-from polyseme.metrics import shown_words
+from polyseme.metrics import top_words
 
 VIEWS = {
     "#/map": ["80 documents", "4 topics", "Labels", "Time"],
@@ -58,7 +58,7 @@ def test_words_of_a_topic_follow_the_slider(themes_page, themes):
     labels = themes_page.page.locator("main svg").first.locator("text.label")
     for value in (0, 0.35, 0.5, 1):
         themes_page.go(f"#/topic/1?relevance={value}")
-        words = shown_words(themes.word_documents, 30, relevance=value)[1]
+        words = top_words(themes.word_documents, 30, relevance=value)[1]
         assert labels.all_text_contents() == [themes.vocabulary[w] for w in words if themes.topic_word[1, w] > 0]
     frequent = labels.all_text_contents()
     slider = themes_page.page.get_by_label("Relevance λ")
@@ -71,7 +71,7 @@ def test_words_of_a_topic_follow_the_slider(themes_page, themes):
 
 
 def test_names_and_typical_documents_are_those_of_python(themes_page, themes):
-    words = shown_words(themes.word_documents, 3)
+    words = top_words(themes.word_documents, 3)
     expected = themes.topic_documents(10).documents
     quotes = themes.document_quotes(themes.topic_documents(10))
     for topic in range(4):

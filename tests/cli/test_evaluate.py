@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from polyseme.cli.app import app
 from polyseme.cli.commands.evaluate import STEPS
-from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, shown_words, topic_diversity
+from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, top_words, topic_diversity
 from polyseme.runs import open_run
 from polyseme.runs.reading import main_labels
 
@@ -58,7 +58,7 @@ def as_json(*arguments: str) -> dict[str, Any]:
 def test_the_measures_are_those_of_the_python_functions(folder: Path) -> None:
     found, opened = as_json(str(folder / "run")), open_run(folder / "run")
     model, counts = opened.model, opened.counts
-    words = shown_words(model, 10)
+    words = top_words(model, 10)
     assert found["by"] == "documents of the run"
     assert found["documents"] == 60
     assert found["perplexity"]["perplexity"] == pytest.approx(model.perplexity(counts))
@@ -121,7 +121,7 @@ def test_topics_show_their_coherence(folder: Path) -> None:
 
 def test_coherence_in_windows(folder: Path) -> None:
     opened = open_run(folder / "run")
-    words = shown_words(opened.model, 10)
+    words = top_words(opened.model, 10)
     sequences = opened.vectorizer.sequences(opened.texts)
     own = as_json(str(folder / "run"), "--windows")
     for measure, window in (("uci", 10), ("npmi", 10), ("c_v", 110)):
@@ -176,7 +176,7 @@ def test_of_several_labels_the_most_frequent_one_counts() -> None:
 def test_umass_is_computed_only_if_it_is_named(folder: Path) -> None:
     opened = open_run(folder / "run")
     found = evaluate(opened.model, opened.counts, measures=["umass"]).coherence
-    assert found["umass"].mean == coherence(shown_words(opened.model, 10), opened.counts, "umass").mean
+    assert found["umass"].mean == coherence(top_words(opened.model, 10), opened.counts, "umass").mean
     assert list(found) == ["umass"]
 
 

@@ -34,7 +34,7 @@ from polyseme.data import dask as dask_module
 from polyseme.data import disk as disk_module
 from polyseme.data.corpus import LOADED_NONZEROS, MemoryCorpus
 from polyseme.data.disk import ShardedCorpus
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.priors import Dirichlet, Sparsing
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers import SOLVERS
@@ -46,7 +46,7 @@ distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 
 pytestmark = dask_cluster.WARNINGS
 
-X = sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts.toarray()
+X = synthetic_corpus(300, n_words=60, n_topics=4, length=25, topic_word_prior=0.05, random_state=1).counts().toarray()
 X[[0, 150, 299]] = 0  # documents without words
 X[:, 7] = 0
 X = sp.csr_array(X.astype(np.float64))

@@ -80,7 +80,7 @@ def test_the_report_describes_the_point(name, weighted):
     if name in HOLDING_OUT:  # the report describes the tokens that are fitted
         counts = make_corpus(X).by_doc
         data = np.zeros_like(X)
-        data[np.nonzero(X)] = split_tokens(counts, HeldOutTempered().seed, HeldOutTempered().held_out)[0]
+        data[np.nonzero(X)] = split_tokens(counts, HeldOutTempered().random_state, HeldOutTempered().held_out)[0]
     for _ in range(12):
         theta, phi = factors(run)
         assert run.report.log_likelihood == pytest.approx(mean_log_likelihood(data, theta, phi, weights), abs=1e-11)

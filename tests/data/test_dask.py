@@ -18,7 +18,7 @@ import dask_cluster
 from polyseme import LDA, PLSA, HierarchicalPLSA, InputError, ModelFileError
 from polyseme.data.dask import WORKER_ENVIRONMENT, connected
 from polyseme.data.disk import FIT_FOLDER
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
 from polyseme.solvers import Checkpoint
 from polyseme.solvers.checkpoints import read_checkpoint
@@ -28,7 +28,9 @@ distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 
 pytestmark = dask_cluster.WARNINGS
 
-X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts)
+X = sp.csr_array(
+    synthetic_corpus(300, n_words=60, n_topics=4, length=25, topic_word_prior=0.05, random_state=1).counts()
+)
 SETTINGS = {"n_components": 4, "random_state": 0, "tol": 0.0, "max_iter": 8}
 
 

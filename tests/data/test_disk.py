@@ -28,7 +28,7 @@ from polyseme.core.shard import FAN_IN, ReductionTree
 from polyseme.data.corpus import MemoryCorpus, as_counts
 from polyseme.data.disk import FIT_FOLDER, LocalShards
 from polyseme.data.shard_files import read_manifest
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.io import files
 from polyseme.priors import TopicSelection
 from polyseme.scale import ShardError, open_shards, write_shards
@@ -37,7 +37,11 @@ from polyseme.solvers import Checkpoint, EarlyStopping, base, checkpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-X = sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts.astype(np.float64)
+X = (
+    synthetic_corpus(300, n_words=60, n_topics=4, length=25, topic_word_prior=0.05, random_state=1)
+    .counts()
+    .astype(np.float64)
+)
 X = sp.csr_array(X)
 SETTINGS = {"n_components": 4, "random_state": 0, "tol": 0.0, "max_iter": 12}
 

@@ -17,7 +17,7 @@ import dask_cluster
 from polyseme import InputError, MissingExtraError
 from polyseme.data import shard_writer
 from polyseme.data.shard_files import MANIFEST, read_manifest
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.io import parquet
 from polyseme.scale import ParquetFiles, open_shards, write_shards
 
@@ -32,7 +32,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-X = sp.csr_array(sample_corpus(300, n_words=60, n_topics=4, doc_length=25, seed=1).counts, dtype=np.float64)
+X = sp.csr_array(
+    synthetic_corpus(300, n_words=60, n_topics=4, length=25, topic_word_prior=0.05, random_state=1).counts(),
+    dtype=np.float64,
+)
 X.data[X.indptr[7] : X.indptr[8]] = 0
 X.eliminate_zeros()  # the document 7 is empty
 CUTS = [0, 120, 120, 250, 300]

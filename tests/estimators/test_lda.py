@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import oracles
 from estimator_cases import LEARNED, X_WITH_GAPS, X
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import align
 from polyseme.solvers import OnlineVariational, Variational
 
@@ -98,9 +98,11 @@ def test_known_topics_are_recovered_better_than_by_plsa():
     """Short documents of few topics: median over 5 seeds of the mean total variation distance of matched topics."""
     errors = {LDA: [], PLSA: []}
     for seed in range(5):
-        corpus = sample_corpus(1000, 100, 8, doc_length=15, doc_topic_prior=0.1, topic_word_prior=0.2, seed=seed)
+        corpus = synthetic_corpus(
+            1000, n_words=100, n_topics=8, length=15, doc_topic_prior=0.1, topic_word_prior=0.2, random_state=seed
+        )
         for kind, priors in ((LDA, {"doc_topic_prior": 0.1, "topic_word_prior": 0.2}), (PLSA, {})):
-            model = kind(8, random_state=seed, **priors).fit(corpus.counts)
+            model = kind(8, random_state=seed, **priors).fit(corpus.counts())
             errors[kind].append(align(corpus.topic_word, model.components_)[1].mean())
     assert np.median(errors[LDA]) < 0.16
     assert np.median(errors[LDA]) < 0.95 * np.median(errors[PLSA])
@@ -109,14 +111,16 @@ def test_known_topics_are_recovered_better_than_by_plsa():
 def test_priors_are_learned():
     """From corpora with known alpha and eta, starting at 1/K."""
     alpha = np.array([0.6, 0.3, 0.1, 0.05])
-    corpus = sample_corpus(800, 60, 4, doc_length=150, doc_topic_prior=alpha, topic_word_prior=0.1, seed=3)
-    model = fitted(corpus.counts, n_components=4, max_iter=100, **LEARNED)
+    corpus = synthetic_corpus(
+        800, n_words=60, n_topics=4, length=150, doc_topic_prior=alpha, topic_word_prior=0.1, random_state=0
+    )
+    model = fitted(corpus.counts(), n_components=4, max_iter=100, n_init=5, **LEARNED)
     order, distance = align(corpus.topic_word, model.components_)
     assert distance.max() < 0.1
     np.testing.assert_allclose(model.doc_topic_prior_[order], alpha, rtol=0.25)
     np.testing.assert_allclose(model.topic_word_prior_, model.topic_word_prior_[0])
     np.testing.assert_allclose(model.topic_word_prior_[0], 0.1, rtol=0.25)
-    plain = fitted(corpus.counts, n_components=4, max_iter=100)
+    plain = fitted(corpus.counts(), n_components=4, max_iter=100)
     assert model.bound_ > plain.bound_
 
 
@@ -207,9 +211,9 @@ def test_every_start_is_accepted(init):
 
 
 def test_the_fit_starts_from_a_given_pair():
-    corpus = sample_corpus(200, 50, 3, doc_length=80, seed=1)
-    pair = (corpus.doc_topic + 1e-9, corpus.topic_word + 1e-9)
-    model = fitted(corpus.counts, init=pair, max_iter=20)
+    corpus = synthetic_corpus(200, n_words=50, n_topics=3, length=80, topic_word_prior=0.05, random_state=1)
+    pair = (corpus.doc_topic() + 1e-9, corpus.topic_word + 1e-9)
+    model = fitted(corpus.counts(), init=pair, max_iter=20)
     assert align(corpus.topic_word, model.components_)[0].tolist() == [0, 1, 2]
 
 

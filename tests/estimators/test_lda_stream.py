@@ -11,7 +11,7 @@ import oracles
 from polyseme import LDA, PLSA, InputError, UnsupportedError, load
 from polyseme.core.dirichlet import Concentration, DirichletPosterior
 from polyseme.core.shard import as_counts
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import padded
 from polyseme.solvers import OnlineVariational, Variational
 from polyseme.solvers.dirichlet import Priors
@@ -20,7 +20,10 @@ from polyseme.solvers.online import PosteriorState, PosteriorStream, batches
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 LENGTH = 40
-CORPUS = sp.csr_array(sample_corpus(1500, n_words=80, n_topics=4, doc_length=LENGTH, seed=3).counts, dtype=np.float64)
+CORPUS = sp.csr_array(
+    synthetic_corpus(1500, n_words=80, n_topics=4, length=LENGTH, topic_word_prior=0.05, random_state=3).counts(),
+    dtype=np.float64,
+)
 TRAIN, TEST = CORPUS[:1200], CORPUS[1200:]
 PARTS = [TRAIN[start : start + 300] for start in range(0, 1200, 300)]
 

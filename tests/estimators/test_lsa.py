@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
@@ -88,7 +89,10 @@ def test_the_decomposition_equals_that_of_numpy(weights, small, monkeypatch):
     np.testing.assert_allclose(model.singular_values_, S[:5], rtol=1e-8)
     np.testing.assert_allclose(np.abs(model.components_), np.abs(Vt[:5]), atol=1e-6)
     np.testing.assert_allclose(np.abs(model.doc_vectors_), np.abs(U[:, :5] * S[:5]), atol=1e-5)
-    np.testing.assert_allclose(model.explained_variance_ratio_, S[:5] ** 2 / (A**2).sum(), rtol=1e-8)
+    np.testing.assert_allclose(model.explained_squares_ratio_, S[:5] ** 2 / (A**2).sum(), rtol=1e-8)
+    reference = TruncatedSVD(5, algorithm="arpack").fit(A)
+    np.testing.assert_allclose(model.explained_variance_, reference.explained_variance_, rtol=1e-6)
+    np.testing.assert_allclose(model.explained_variance_ratio_, reference.explained_variance_ratio_, rtol=1e-6)
     approximation = model.inverse_transform(model.doc_vectors_)
     np.testing.assert_allclose(approximation, (U[:, :5] * S[:5]) @ Vt[:5], atol=1e-5)
     dots = model.word_vectors_ @ model.word_vectors_.T
@@ -102,7 +106,7 @@ def test_a_share_gives_the_smallest_sufficient_number_of_components(share, small
         monkeypatch.setattr(polyseme.estimators.lsa, "_DENSE_ENTRIES", 0)
         monkeypatch.setattr(polyseme.estimators.lsa, "_FIRST_RANK", 2)
     model = LSA(share).fit(X)
-    ratios = model.explained_variance_ratio_
+    ratios = model.explained_squares_ratio_
     assert ratios.sum() >= share * (1 - 1e-9)
     assert ratios[:-1].sum() < share
     assert model.n_components_ == len(ratios) == model.doc_vectors_.shape[1]
@@ -131,6 +135,7 @@ def test_duplicate_entries_are_added_up():
 def test_too_many_components_give_all_that_exist():
     model = LSA(1000).fit(X)
     assert model.n_components_ == min(X.shape)
+    assert model.explained_squares_ratio_.sum() == pytest.approx(1)
     assert model.explained_variance_ratio_.sum() == pytest.approx(1)
 
 
@@ -174,10 +179,10 @@ def test_synonyms_are_near_in_the_latent_space():
     assert degrees[0] < 10
     assert degrees[1] < 10
     assert (degrees[2:] > 80).all()
-    numbers, distances = model.nearest(query, n=2)
+    numbers, distances = model.nearest(query, n_documents=2)
     assert sorted(numbers[0]) == [0, 1]
     assert distances[0, 0] <= distances[0, 1]
-    near, _ = model.nearest_words(words.index("car"), n=4)
+    near, _ = model.nearest_words(words.index("car"), n_words=4)
     assert set(near[0]) == {0, 1, 2, 3}
     assert np.array_equal(model.angles(query, documents), model.angles(query))
 

@@ -51,7 +51,7 @@ def test_iterations_are_those_of_naive_em(layout):
         found = phi, shares
         objective, phi, shares = naive_step(data, weights, *found, 0.3)
         expected.append(objective / (weights @ data.sum(axis=1)))
-    model = MultinomialMixture(3, topic_word_prior=0.3, init=(None, start), max_iter=5, tol=0, dtype="float64")
+    model = MultinomialMixture(3, pseudo_counts=0.3, init=(None, start), max_iter=5, tol=0, dtype="float64")
     model.fit(layout(data), sample_weight=weights)
     np.testing.assert_allclose(model.history_["bound"], expected, rtol=1e-12)
     np.testing.assert_allclose(model.history_["gain"][1:], np.diff(expected), atol=1e-12)
@@ -103,8 +103,8 @@ def test_held_out_halves_of_short_texts_are_predicted_better_than_by_plsa():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"topic_word_prior": 0}, "topic_word_prior must be above 0"),
-        ({"topic_word_prior": -1}, "topic_word_prior"),
+        ({"pseudo_counts": 0}, "pseudo_counts must be above 0"),
+        ({"pseudo_counts": -1}, "pseudo_counts"),
         ({"init": "plsa"}, "init must be one of 'annealed', 'random' or (None, topic_word)"),
         ({"init": (X, X)}, "init must be one of"),
         ({"init": (None, np.ones((3, 2)))}, "topic_word must be an array of shape"),

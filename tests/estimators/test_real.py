@@ -249,7 +249,7 @@ def test_weights_that_the_model_does_not_accept_raise():
         RealTopicModel(LatentDirichletAllocation(2)).fit(X, sample_weight=np.ones(len(X)))
     with pytest.raises(ValueError, match="at least one non-zero"):
         RealTopicModel(PLSA(2)).fit(X, sample_weight=np.zeros(len(X)))
-    with pytest.raises(InputError, match="3 columns"):
+    with pytest.raises(InputError, match="a column for each of the 3 components"):
         RealTopicModel(PLSA(3)).fit(X).inverse_transform(np.ones((2, 2)))
 
 

@@ -51,7 +51,7 @@ from polyseme.explore.page import (
     periods,
 )
 from polyseme.layout.colors import DARK, LIGHT
-from polyseme.metrics import coherence, shown_words
+from polyseme.metrics import coherence, top_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.runs.documents import excerpt
 from polyseme.runs.info import Selection, SelectionRow
@@ -437,7 +437,7 @@ def test_a_run_has_a_page(tmp_path):
     assert found["core"]["selection"] == [{"k": 3, "agreement": 0.5, "error": 0.1}]
     assert found["core"]["selection_reason"] == "Three do."
     assert found["core"]["measures"]["stability"] == [0.5, 0.25, 1]
-    npmi = coherence(shown_words(model), counts).topics
+    npmi = coherence(top_words(model), counts).topics
     assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)
     assert found["core"]["facts"]["seed"] == 0
     assert found["texts0"]["texts"] == [excerpt(text) for text in texts]

@@ -21,7 +21,7 @@ from polyseme.explore import from_sklearn, page_data
 from polyseme.explore.page import encode_varints, pack_section, periods, summarize, word_rules
 from polyseme.explore.page_data import Editing, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
-from polyseme.metrics import distances, distinctive_words, shown_words
+from polyseme.metrics import distances, distinctive_words, top_words
 from polyseme.metrics.words import LEAST_AMOUNT, relevance
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.snippets import QueryFinder, parse_query
@@ -212,7 +212,7 @@ def test_search(fitted, tmp_path):
         index = SearchIndex(data.counts, data.vocabulary, vectorizer=data.vectorizer).set_model(model)
         queries = []
         for query in QUERIES:
-            found = replace(index.search(query, k=10), unknown=index.unknown_words(query))
+            found = replace(index.search(query, n_documents=10), unknown=index.unknown_words(query))
             queries.append(answers(index.scores(query)[0], found, query))
         vectors[name] = {"queries": queries, **page_sections(data, *names)}
     options = {"language": "english", "min_df": 1, "max_df": 1.0, "page": False, "random_state": 0}
@@ -287,14 +287,14 @@ def test_topics(fitted, tmp_path):
                 "lambda": value,
                 "words": [
                     vocabulary[w]
-                    for w in shown_words(data.word_documents, 30, relevance=value)[topic]
+                    for w in top_words(data.word_documents, 30, relevance=value)[topic]
                     if data.topic_word[topic, w] > 0
                 ],
             }
             for topic in range(4)
             for value in (0, 0.35, 0.5, 1)
         ],
-        "first": [[vocabulary[w] for w in words] for words in shown_words(data.word_documents, 3)],
+        "first": [[vocabulary[w] for w in words] for words in top_words(data.word_documents, 3)],
         "typical": data.topic_documents(10).documents,
         "likeliest": [
             {

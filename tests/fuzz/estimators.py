@@ -200,7 +200,7 @@ OTHERS: dict[str, dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
         "growth": ((None, 4, 6), (0, -1, "x", 10**9)),
         "solver": (("accelerated-em", "em"), ("x",)),
     },
-    "MultinomialMixture": {"topic_word_prior": ((0.01, 1.0, 10), (0, -1, "x", None))},
+    "MultinomialMixture": {"pseudo_counts": ((0.01, 1.0, 10), (0, -1, "x", None))},
     "CorrelatedTopicModel": {"covariance": (("full", "diagonal"), ("x", None))},
     "RealTopicModel": {
         "total": ((1e4, 10.0), (0, -1, float("nan"), float("inf"), 1e300, "x", None)),

@@ -159,20 +159,20 @@ def test_the_standard_error_is_that_of_the_documents_of_all_splits(model):
             tokens[d] += held_out[d, w]
     mean, n = logs.sum() / tokens.sum(), np.count_nonzero(tokens)
     error = np.sqrt(n / (n - 1) * ((logs - mean * tokens) ** 2).sum()) / tokens.sum()
-    report = model.completion_report(TEST, seed=3, n_splits=2)
+    report = model.completion_report(TEST, random_state=3, n_splits=2)
     assert report.perplexity == pytest.approx(np.exp(-mean), rel=1e-10)
     assert report.standard_error == pytest.approx(np.exp(-mean) * error, rel=1e-8)
     assert report.tokens == tokens.sum()
     unigram = oracles.perplexity(splits[0][1] + splits[1][1], np.tile(model.unigram_, (len(TEST), 1)))
     assert report.unigram_perplexity == pytest.approx(unigram, rel=1e-10)
-    assert model.completion_perplexity(TEST, seed=3, n_splits=2) == report.perplexity
-    assert model.score(TEST, seed=3, n_splits=2) == -np.log(report.perplexity)
+    assert model.completion_perplexity(TEST, random_state=3, n_splits=2) == report.perplexity
+    assert model.score(TEST, random_state=3, n_splits=2) == -np.log(report.perplexity)
 
 
 def test_other_seeds_and_more_splits_are_other_halves(model):
     first = model.completion_report(TEST)
-    assert model.completion_report(TEST, seed=0) == first
-    assert model.score(TEST, seed=1) != model.score(TEST)
+    assert model.completion_report(TEST, random_state=0) == first
+    assert model.score(TEST, random_state=1) != model.score(TEST)
     more = model.completion_report(TEST, n_splits=20)
     assert more.standard_error < first.standard_error
     assert abs(more.perplexity - first.perplexity) < 3 * first.standard_error
@@ -194,8 +194,8 @@ def test_two_standard_errors_contain_the_perplexity_of_all_documents_in_95_perce
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"seed": 2**32}, "seed must be at most 2\\*\\*32 - 1, got 4294967296"),
+        ({"random_state": -1}, "random_state must be None, a whole number from 0 to .*, got -1"),
+        ({"random_state": 2**32}, "random_state must be None, a whole number from 0 to .*, got 4294967296"),
         ({"n_splits": 0}, "n_splits must be a whole number of at least 1, got 0"),
     ],
 )
@@ -342,7 +342,7 @@ def test_the_halves_are_independent():
 def test_the_score_is_that_of_a_naive_random_split(model):
     """Completion log-probabilities differ from those of naive splits by no more than these differ from each other."""
     rng = np.random.default_rng(2)
-    ours = [np.log(oracles.perplexity(*scored(model, *split(TEST, seed=seed)))) for seed in range(12)]
+    ours = [np.log(oracles.perplexity(*scored(model, *split(TEST, seed)))) for seed in range(12)]
     naive = [np.log(oracles.perplexity(*scored(model, *naive_split(TEST, rng)))) for _ in range(12)]
     error = np.sqrt((np.var(ours, ddof=1) + np.var(naive, ddof=1)) / 12)
     assert abs(np.mean(ours) - np.mean(naive)) < 4 * error

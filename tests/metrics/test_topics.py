@@ -35,7 +35,7 @@ def test_top_words_are_the_largest_and_of_equal_ones_the_first():
     scores = np.array([[0.1, 0.4, 0.4, 0.1], [0.0, 0.0, 0.0, 1.0]])
     assert top_words(scores, 3).tolist() == [[1, 2, 0], [3, 0, 1]]
     assert top_words(scores, 9).shape == (2, 4)
-    with pytest.raises(InputError, match="n_words must be at least 1, got 0"):
+    with pytest.raises(InputError, match="n_words must be a whole number of at least 1, got 0"):
         top_words(scores, 0)
 
 

@@ -23,7 +23,7 @@ from polyseme.core.fitted import fold_in_training
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import normalize_rows
-from polyseme.metrics import relevance, shown_words, top_words
+from polyseme.metrics import relevance, top_words
 from polyseme.metrics.words import WordAmounts, token_amounts, word_amounts
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers import Tempered
@@ -108,7 +108,7 @@ def test_a_topic_without_documents_shows_the_words_it_has():
         active=np.array([True, True, False]), unigram=before.unigram, n_tokens=corpus.tokens, n_documents=60.0,
     ).fitted  # fmt: skip
     assert not fitted.word_documents.amounts[2].any()
-    assert shown_words(fitted, 5)[2].tolist() == top_words(before.unigram[np.newaxis], 5)[0].tolist()
+    assert top_words(fitted, 5)[2].tolist() == top_words(before.unigram[np.newaxis], 5)[0].tolist()
 
 
 @pytest.mark.parametrize("background", [0.0, 0.3])
@@ -148,9 +148,9 @@ def test_a_squared_nmf_has_the_expected_documents_of_its_normalized_factors():
 def test_words_of_a_model_of_another_library_are_ranked_by_their_weights():
     model = SklearnNMF(4, random_state=0).fit(X)
     assert word_amounts(model).unit == "weights"
-    np.testing.assert_array_equal(shown_words(model, 5), top_words(model.components_, 5))
+    np.testing.assert_array_equal(top_words(model, 5), top_words(model.components_, 5))
     with pytest.raises(InputError, match="no topics yet: call fit first"):
-        shown_words(PLSA(2))
+        top_words(PLSA(2))
 
 
 # relevance
@@ -172,7 +172,7 @@ def test_words_are_ranked_by_relevance(name, weight):
     best = oracles.shown_words(
         model.word_documents_.astype(np.float64), sizes, frequency, model.components_, 12, weight
     )
-    assert shown_words(model, 12, relevance=weight).tolist() == best
+    assert top_words(model, 12, relevance=weight).tolist() == best
     names = [f"w{i}" for i in range(45)]
     table = model.topics(names, n_words=12, relevance=weight)
     positive = [[names[w] for w in row if phi[w] > 0] for row, phi in zip(best, model.components_, strict=True)]
@@ -191,22 +191,22 @@ def test_few_documents_still_give_words():
 
 def test_words_of_three_documents_come_before_rarer_ones():
     found = token_amounts(np.array([[0.5, 0.4, 0.1]]), np.ones(1), np.array([0.9, 0.0999, 0.0001]), 20.0)
-    assert shown_words(found, 3, relevance=0.0)[0].tolist() == [1, 0, 2]
-    assert shown_words(found, 2, relevance=1.0)[0].tolist() == [0, 1]
+    assert top_words(found, 3, relevance=0.0)[0].tolist() == [1, 0, 2]
+    assert top_words(found, 2, relevance=1.0)[0].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("error", [-1e-7, 0, 1e-7])
 def test_three_expected_documents_may_have_a_rounding_error(error):
     amounts = np.array([[6.0, 3.0 + error, 1.0]])
     found = WordAmounts("documents", amounts, np.array([6.0]), np.array([36.0, 3.0, 1.0]), amounts)
-    assert shown_words(found, 3)[0].tolist() == [1, 0, 2]
+    assert top_words(found, 3)[0].tolist() == [1, 0, 2]
 
 
 def test_without_document_counts_words_are_ranked_by_tokens_and_the_table_says_so():
     model = PLSA(4, **SETTINGS).partial_fit(X)
     n = model.n_tokens_ * model.topic_weights_[:, np.newaxis] * model.components_
     sizes, frequency = model.n_tokens_ * model.topic_weights_, model.n_tokens_ * model.unigram_
-    assert shown_words(model, 6).tolist() == oracles.shown_words(n, sizes, frequency, model.components_, 6)
+    assert top_words(model, 6).tolist() == oracles.shown_words(n, sizes, frequency, model.components_, 6)
     assert "Words are ranked by tokens" in str(model.topics())
     fitted = PLSA(4, **SETTINGS).fit(X)
     assert "tokens" not in str(fitted.topics())

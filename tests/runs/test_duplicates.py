@@ -95,7 +95,7 @@ def test_like_finds_the_copies_once(run: polyseme.Run) -> None:
 
 
 def test_a_sample_has_groups_of_its_own_rows(run: polyseme.Run) -> None:
-    sample = run.sample(12, seed=3)
+    sample = run.sample(12, random_state=3)
     kept = np.array(GROUPS)[sample.corpus.rows]
     assert [kept[row] for row in sample.corpus.groups] == kept.tolist()
     assert all(group <= row for row, group in enumerate(sample.corpus.groups))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import polyseme
 from polyseme import InputError
 from polyseme.core.tree import as_tree
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.io import models as storage
 from polyseme.runs.models import (
     MODELS,
@@ -30,7 +30,11 @@ from real_data import data_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-X = sp.csr_array(sample_corpus(80, n_words=40, n_topics=4, doc_length=30, seed=1).counts.astype(np.float64))
+X = sp.csr_array(
+    synthetic_corpus(80, n_words=40, n_topics=4, length=30, topic_word_prior=0.05, random_state=1)
+    .counts()
+    .astype(np.float64)
+)
 TOTALS = np.asarray(X.sum(axis=0)).ravel()
 EVERY = pytest.mark.parametrize("name", MODELS)
 LABELS = ["a", "b", "c", None] * 20

@@ -57,7 +57,7 @@ def naive_logs(model, observed, scored, unigram, eps):
 @pytest.mark.parametrize("kind", ["completion", "folded in"])
 def test_scores_by_documents_equal_a_naive_loop(kind):
     model = PLSA(3, random_state=0, tol=1e-4)
-    found = cross_validate(model, X, n_folds=5, kind=kind, seed=7)
+    found = cross_validate(model, X, n_folds=5, kind=kind, random_state=7)
     logs, unigram_logs, tokens = np.zeros(60), np.zeros(60), np.zeros(60)
     for train, test in document_folds(60, 5, seed=7):
         fitted = PLSA(3, random_state=0, tol=1e-4).fit(X[train])
@@ -78,7 +78,7 @@ def test_scores_by_documents_equal_a_naive_loop(kind):
 
 
 def test_scores_by_words_equal_a_naive_loop():
-    found = cross_validate(PLSA(3, random_state=0, tol=1e-4), X, by="words", n_folds=3, seed=1)
+    found = cross_validate(PLSA(3, random_state=0, tol=1e-4), X, by="words", n_folds=3, random_state=1)
     logs = np.zeros(60)
     for observed, scored in token_folds(as_counts(X), 3, seed=1):
         seen, held_out = observed.matrix().toarray(), scored.matrix().toarray()

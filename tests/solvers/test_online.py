@@ -9,7 +9,7 @@ from polyseme import PLSA, Background, InputError, JointBackground, UnsupportedE
 from polyseme.core.model import Model, m_step_docs
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus, uniform_rows
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import add_rows, padded, take_rows
 from polyseme.priors import TopicSelection
 from polyseme.scale import write_shards
@@ -18,8 +18,8 @@ from polyseme.solvers.online import RunningMean, Stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-CORPUS = sample_corpus(1500, n_words=120, n_topics=5, doc_length=40, seed=3)
-X = sp.csr_array(CORPUS.counts.astype(np.float64))
+CORPUS = synthetic_corpus(1500, n_words=120, n_topics=5, length=40, topic_word_prior=0.05, random_state=3)
+X = sp.csr_array(CORPUS.counts().astype(np.float64))
 TRAIN, TEST = X[:1200], X[1200:]
 SETTINGS = {"n_components": 5, "random_state": 0}
 
@@ -131,7 +131,7 @@ def test_a_batch_solver_continues_from_the_online_topics():
 
 def test_threads_do_not_change_a_bit_but_seeds_do():
     def components(n_jobs=1, seed=0):
-        return PLSA(**SETTINGS, solver=StepwiseEM(seed=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
+        return PLSA(**SETTINGS, solver=StepwiseEM(random_state=seed), max_iter=2, n_jobs=n_jobs).fit(TRAIN).components_
 
     assert np.array_equal(components(1), components(3))
     assert not np.array_equal(components(seed=0), components(seed=1))

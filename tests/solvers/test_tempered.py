@@ -13,7 +13,7 @@ from polyseme import PLSA, InputError, UnsupportedError
 from polyseme.core.fold_in import fold_in
 from polyseme.core.model import Model
 from polyseme.core.shard import split_tokens
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.priors import TopicSelection
 from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.base import FitProblem, advance_to_end
@@ -248,7 +248,9 @@ def held_out_score(X, settings, weights=None):
     return score
 
 
-@pytest.mark.parametrize("settings", [HeldOutTempered(), HeldOutTempered(held_out=0.3, shrink=0.8, seed=5)], ids=repr)
+@pytest.mark.parametrize(
+    "settings", [HeldOutTempered(), HeldOutTempered(held_out=0.3, shrink=0.8, random_state=5)], ids=repr
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_schedule_returns_the_best_point(settings, weighted):
     weights = np.random.default_rng(3).uniform(0.5, 2, len(TRAIN)) if weighted else None
@@ -468,7 +470,9 @@ def test_the_schedule_has_its_own_limit_of_iterations():
 
 def test_the_start_is_never_the_result_of_the_schedule():
     """It has the frequencies of all words, so it predicts the held-out words of few documents best of all."""
-    corpus = sp.csr_array(sample_corpus(200, n_words=1500, n_topics=10, doc_length=60, seed=0).counts)
+    corpus = sp.csr_array(
+        synthetic_corpus(200, n_words=1500, n_topics=10, length=60, topic_word_prior=0.05, random_state=0).counts()
+    )
     known, new = corpus[:150], corpus[150:]
     tokens = hold_out_tokens(make_corpus(known.toarray()), 0.1, 0, 0.01)
     run = begin(HeldOutTempered(), known.toarray(), uniform_start(known.toarray(), 10, 0))

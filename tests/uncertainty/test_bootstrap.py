@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from polyseme import LDA, NMF, PLSA
 from polyseme.core.shard import sparse_counts
-from polyseme.datasets import sample_corpus
+from polyseme.datasets import synthetic_corpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.uncertainty import bootstrap
 from polyseme.uncertainty.bootstrap import pair_concentration, posterior_draws
@@ -15,7 +15,7 @@ TOPICS = np.random.default_rng(3).dirichlet(np.full(60, 0.2), 3)
 
 
 def drawn(n_docs=300, seed=0, prior=0.2, length=60.0):
-    return sample_corpus(n_docs, topic_word=TOPICS, doc_length=length, doc_topic_prior=prior, seed=seed)
+    return synthetic_corpus(n_docs, topic_word=TOPICS, length=length, doc_topic_prior=prior, random_state=seed)
 
 
 def fitted(X, n_topics=3, topics=TOPICS):
@@ -30,7 +30,7 @@ def corpus():
 @pytest.fixture(scope="module")
 def found(corpus):
     return bootstrap(
-        fitted(corpus.counts), corpus.counts, 30, groups=["a", "b", None] * 100, n_simulations=10, n_jobs=1
+        fitted(corpus.counts()), corpus.counts(), 30, groups=["a", "b", None] * 100, n_simulations=10, n_jobs=1
     )
 
 
@@ -48,7 +48,7 @@ def test_intervals_contain_the_known_topics(found):
 
 
 def test_a_word_that_a_topic_never_has_gets_an_interval(found, corpus):
-    used = np.asarray(corpus.counts.sum(axis=0)).ravel() > 0
+    used = np.asarray(corpus.counts().sum(axis=0)).ravel() > 0
     assert (found.topic_word.high[:, used] > 0).all()
     assert (found.topic_word.estimate == 0).any()
 
@@ -92,11 +92,11 @@ def test_the_spread_of_one_topic_is_that_of_a_ratio_of_sums():
 
 
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(corpus):
-    model = fitted(corpus.counts)
-    one, two = (bootstrap(model, corpus.counts, 5, n_simulations=2, n_jobs=jobs, random_state=4) for jobs in (1, 3))
+    model = fitted(corpus.counts())
+    one, two = (bootstrap(model, corpus.counts(), 5, n_simulations=2, n_jobs=jobs, random_state=4) for jobs in (1, 3))
     assert (one.topic_word.low == two.topic_word.low).all()
     assert (one.topic_weights.high == two.topic_weights.high).all()
-    other = bootstrap(model, corpus.counts, 5, n_simulations=2, n_jobs=1, random_state=5)
+    other = bootstrap(model, corpus.counts(), 5, n_simulations=2, n_jobs=1, random_state=5)
     assert (one.topic_word.low != other.topic_word.low).any()
 
 
@@ -142,8 +142,8 @@ def test_draws_of_posteriors_match_an_exact_sum():
 
 
 def test_documents_have_intervals(found, corpus):
-    documents = found.doc_topic(corpus.counts[:40])
-    inside = (documents.low <= corpus.doc_topic[:40]) & (corpus.doc_topic[:40] <= documents.high)
+    documents = found.doc_topic(corpus.counts()[:40])
+    inside = (documents.low <= corpus.doc_topic()[:40]) & (corpus.doc_topic()[:40] <= documents.high)
     assert inside.mean() > 0.75
     np.testing.assert_allclose(documents.estimate.sum(axis=1), 1)
 
@@ -156,7 +156,7 @@ def test_ranks_and_coherence_have_intervals(found):
 
 def test_a_run_and_nmf_have_intervals(corpus):
     class Opened:
-        model, counts = NMF(3, init="random", random_state=0, n_jobs=1).fit(corpus.counts), corpus.counts
+        model, counts = NMF(3, init="random", random_state=0, n_jobs=1).fit(corpus.counts()), corpus.counts()
 
     assert bootstrap(Opened(), n_resamples=3, n_simulations=1, n_jobs=1).topic_word.low.shape == (3, 60)
 
@@ -175,12 +175,12 @@ def test_a_run_and_nmf_have_intervals(corpus):
 def test_bad_options_are_errors(corpus, options, message):
     with pytest.raises(InputError, match=message):
         bootstrap(
-            fitted(corpus.counts), corpus.counts, **{"n_resamples": 3, "n_simulations": 1, "n_jobs": 1, **options}
+            fitted(corpus.counts()), corpus.counts(), **{"n_resamples": 3, "n_simulations": 1, "n_jobs": 1, **options}
         )
 
 
 def test_models_that_cannot_be_resampled_are_refused(corpus):
-    X = corpus.counts
+    X = corpus.counts()
     for model in (LDA(2, tol=0.1), PLSA(2, background=0.3), PLSA(2, doc_topic_prior=1.5, tol=0.1)):
         with pytest.raises(UnsupportedError, match="maximum likelihood"):
             bootstrap(model.set_params(n_jobs=1, random_state=0).fit(X), X, 3)

@@ -310,7 +310,7 @@ COLUMNS = {"text": "body", "title": "title", "label": "tag", "time": "day", "id"
 READERS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     # how the input is written, its name, and options of `read`
     "folder": (write_folder, "texts", {}),
-    "sample": (write_folder, "texts", {"sample": 5, "seed": 1}),
+    "sample": (write_folder, "texts", {"sample": 5, "random_state": 1}),
     "categories": (write_folder, "texts", {"categories": ["orchard"], "noise": 3}),
     "lines": (lambda folder: (folder / "a.txt").write_text("one apple\n\ntwo ships\n", encoding="utf-8"), "a.txt", {}),
     "csv": (lambda folder: (folder / "a.csv").write_text(CSV, encoding="utf-8"), "a.csv", COLUMNS),

@@ -44,10 +44,10 @@ SOLVER_SETTINGS = {
     "nmf-documents-first": lambda: solvers.MultiplicativeNMF(order="documents-first"),
     "normalized-nmf-documents-first": lambda: solvers.NormalizedNMF(order="documents-first"),
     "tempered-0.7": lambda: solvers.Tempered(0.7),
-    "held-out-tempered": lambda: solvers.HeldOutTempered(held_out=0.2, shrink=0.8, patience=2, seed=1),
+    "held-out-tempered": lambda: solvers.HeldOutTempered(held_out=0.2, shrink=0.8, patience=2, random_state=1),
     "look-further": lambda: look_further(held_out=0.2, patience=2),
-    "annealed": lambda: solvers.Annealed(start=0.5, stages=3, steps=4, seed=1),
-    "online": lambda: solvers.StepwiseEM(batch_size=7, offset=2.0, decay=0.6, doc_steps=4, seed=1),
+    "annealed": lambda: solvers.Annealed(start=0.5, stages=3, steps=4, random_state=1),
+    "online": lambda: solvers.StepwiseEM(batch_size=7, offset=2.0, decay=0.6, doc_steps=4, random_state=1),
 }
 
 # doc_topic_prior and topic_word_prior
@@ -127,7 +127,7 @@ for (name, make), dtype in product(SOLVER_SETTINGS.items(), DTYPES):
 
 EARLY_STOPPING = {
     "default": lambda: solvers.EarlyStopping(),
-    "words": lambda: solvers.EarlyStopping(held_out=0.2, folds=1, by="words", patience=2, seed=1),
+    "words": lambda: solvers.EarlyStopping(held_out=0.2, folds=1, by="words", patience=2, random_state=1),
     "word-folds": lambda: solvers.EarlyStopping(folds=3, by="words", patience=2),
     "document-folds": lambda: solvers.EarlyStopping(by="documents", folds=3, patience=2),
     "em": lambda: solvers.EarlyStopping(patience=2, solver=solvers.EM()),
@@ -317,7 +317,7 @@ TREES: dict[str, dict[str, Any]] = {
 
 def tree(_: Path, weights: Any = None, **parameters: Any) -> Any:
     if parameters.get("growth") == "settings":
-        parameters["growth"] = solvers.TreeGrowth(5, held_out=0.2, steps=6, patience=1, seed=1)
+        parameters["growth"] = solvers.TreeGrowth(5, held_out=0.2, steps=6, patience=1, random_state=1)
     model = polyseme.HierarchicalPLSA(random_state=0, max_iter=20, tol=0.0, n_jobs=1, **parameters)
     model.fit(data.counts(), sample_weight=weights, feature_names=data.words())
     found = with_new_documents(model) | {"predict": model.predict(data.new_documents())}

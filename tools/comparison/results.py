@@ -216,7 +216,7 @@ def metric_functions(_: Path) -> Any:
         "fit_report": metrics.fit_report(weights, model.doc_weights_),
         "topic_fit": metrics.topic_fit(weights, model.topic_doc_),
         "effective_topics": metrics.effective_topics(weights),
-        "shown_words": metrics.shown_words(model, 6),
+        "top_words": metrics.top_words(model, 6),
         "relevance": metrics.relevance(
             model.word_documents_, model.topic_documents_, model.document_frequency_, total=60.0
         ),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.dirichlet import MODEL, with_inference
@@ -34,29 +35,43 @@ from polyseme.core.fitted import (
     with_missing_words,
 )
 from polyseme.core.fold_in import MaximumLikelihood
+from polyseme.core.model import as_loss
 from polyseme.core.shard import as_counts, row_batches, sparse_counts, split_tokens, without_words
 from polyseme.data.corpus import Corpus, MemoryCorpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.validation import (
+    accepts_missing_entries,
     check_has_words,
     check_no_weights,
     clear_fit,
     count_data,
-    declared_model,
+    factor_dtype,
     observed_data,
     training_data,
 )
 from polyseme.io import models
 from polyseme.io.files import COUNT, FLAG, NULL, OBJECT, TEXT, either
 from polyseme.io.models import NUMBER_OR_NAN, WORDS, StoredAttributes, StoredValue
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, single_threaded_blas
+from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.metrics import PerplexityReport, topic_fit
 from polyseme.metrics.evaluation import add_splits, score_tokens
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
 from polyseme.solvers import SOLVERS, EarlyStopping
 from polyseme.solvers.base import FitStarts, FitSummary
 from polyseme.solvers.checkpoints import FitFolder
-from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of, word_names
+from polyseme.utils import (
+    RandomStateLike,
+    as_seed,
+    check_integer,
+    check_share,
+    effective_threads,
+    perplexity_of,
+    word_names,
+)
+
+_EQUAL = 1e-6
+"""Relative difference up to which weights of topics are equal, so that rounding does not decide between them."""
 
 if TYPE_CHECKING:
     from polyseme import estimators as public
@@ -91,7 +106,10 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        dtype = getattr(self, "dtype", None)
+        with suppress(InputError):  # fit reports the error
+            kept = ["float64", "float32"] if dtype is None else [factor_dtype(dtype, None).name]
+            tags.transformer_tags.preserves_dtype = kept
         return tags
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -148,7 +166,27 @@ class CountDecomposition(Decomposition):
         self.vocabulary_ = names
 
 
-class FittedDecomposition(CountDecomposition):
+class LargestTopic:
+    """Prediction of the largest topic, for models with `transform`."""
+
+    def predict(self, X: Any) -> Array:
+        """Return the largest topic of documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Data as `transform` takes it.
+
+        Returns
+        -------
+        array of int of shape (n_documents,)
+            Number of the topic with the largest weight; the first of equal ones.
+        """
+        weights = np.asarray(self.transform(X))  # type: ignore[attr-defined]
+        return np.asarray((weights >= weights.max(axis=1, keepdims=True) * (1 - _EQUAL)).argmax(axis=1))
+
+
+class FittedDecomposition(LargestTopic, CountDecomposition):
     """Base class of estimators that hold a fitted model (`fitted_`) and its training documents (`documents_`).
 
     Attributes of the estimator are read-only properties over these two objects.
@@ -190,7 +228,7 @@ class FittedDecomposition(CountDecomposition):
         tags = super().__sklearn_tags__()
         if self.weighs_entries:
             with suppress(InputError):  # fit reports the error
-                tags.input_tags.allow_nan = declared_model(self).weighs_entries
+                tags.input_tags.allow_nan = accepts_missing_entries(self)
         return tags
 
     @property
@@ -449,6 +487,27 @@ class FittedDecomposition(CountDecomposition):
             setattr(self, name, value)
 
 
+def times_components(weights: Any, components: Array) -> Array:
+    """Return weights (documents x K) times components (K x words). Raise InputError for weights of another shape."""
+    rows = np.asarray(weights)
+    if rows.dtype.kind not in "fiu" or rows.ndim != 2 or rows.shape[1] != len(components):
+        raise InputError(
+            f"X must be a matrix of numbers with a column for each of the {len(components)} components, such as the "
+            f"result of transform, got shape {rows.shape}."
+        )
+    with single_threaded_blas():
+        return np.asarray(rows @ components)
+
+
+def _has_likelihood(estimator: TopicEstimator) -> bool:
+    """Return True, or raise UnsupportedError if the model has no likelihood to score words with."""
+    if vars(estimator).get("fitted_") is not None:
+        estimator._check_likelihood()
+    elif not as_loss(getattr(estimator, "loss", KULLBACK_LEIBLER)).is_likelihood:
+        raise UnsupportedError("score is a likelihood of held-out words: use loss='kullback-leibler'.")
+    return True
+
+
 class TopicEstimator(FittedDecomposition):
     """Base class of topic models: `fit_transform`, `transform`, the scores and the table of topics."""
 
@@ -522,6 +581,30 @@ class TopicEstimator(FittedDecomposition):
             return self.fitted_.fold_in(counts, n_threads=n_threads, entries=entries).doc_topic
         batches = row_batches(X, self.components_.dtype)
         return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the distributions of words that topic weights represent, P(w|d) = sum_z P(z|d) P(w|z).
+
+        With a `Background`, its share is mixed in. That of a `JointBackground` differs between documents and does not
+        follow from their weights: the result is the topics' part.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_topics)
+            P(z|d), as `transform` returns it.
+
+        Returns
+        -------
+        array of shape (n_documents, n_words)
+            P(w|d), dense.
+        """
+        check_is_fitted(self)
+        probabilities = times_components(X, self.components_)
+        background = self.fitted_.inference.background
+        if background is None or background.joint:
+            return probabilities
+        mixed = (1 - background.share) * probabilities + background.share * background.word_probabilities
+        return mixed.astype(probabilities.dtype)
 
     def fold_in(self, X: Any, *, inference: str = MODEL) -> DocumentWeights:
         """Return the topic weights of documents, with the topics fixed, and other results of the inference.
@@ -624,7 +707,7 @@ class TopicEstimator(FittedDecomposition):
         *,
         unseen: float | None = None,
         inference: str | None = None,
-        seed: int | None = None,
+        random_state: RandomStateLike = None,
         n_splits: int = 1,
     ) -> float:
         """Return the perplexity of one half of each document, with its weights estimated from the other half.
@@ -643,8 +726,8 @@ class TopicEstimator(FittedDecomposition):
         inference : {"posterior", "model"}, default=None
             How the weights are estimated, as in `fold_in`. None uses "posterior", or "model" if no prior was learned
             (`partial_fit`).
-        seed : int, default=None
-            Seed of the splits into halves. None uses `random_state`, or 0 if it is not an int.
+        random_state : int, RandomState or Generator, default=None
+            Seed of the splits into halves. None uses that of the estimator, or 0 if it is not an int.
         n_splits : int, default=1
             Number of splits. The documents are folded in and scored once for each.
 
@@ -653,8 +736,9 @@ class TopicEstimator(FittedDecomposition):
         float
             The perplexity of the held-out halves; lower is better.
         """
-        report = self.completion_report(X, smoothing, unseen=unseen, inference=inference, seed=seed, n_splits=n_splits)
-        return report.perplexity
+        return self.completion_report(
+            X, smoothing, unseen=unseen, inference=inference, random_state=random_state, n_splits=n_splits
+        ).perplexity
 
     def completion_report(
         self,
@@ -663,7 +747,7 @@ class TopicEstimator(FittedDecomposition):
         *,
         unseen: float | None = None,
         inference: str | None = None,
-        seed: int | None = None,
+        random_state: RandomStateLike = None,
         n_splits: int = 1,
     ) -> PerplexityReport:
         """Return the result of `completion_perplexity` with its standard error and the perplexity of the unigram.
@@ -679,8 +763,8 @@ class TopicEstimator(FittedDecomposition):
         inference : {"posterior", "model"}, default=None
             How the weights are estimated, as in `fold_in`. None uses "posterior", or "model" if no prior was learned
             (`partial_fit`).
-        seed : int, default=None
-            Seed of the splits into halves. None uses `random_state`, or 0 if it is not an int.
+        random_state : int, RandomState or Generator, default=None
+            Seed of the splits into halves. None uses that of the estimator, or 0 if it is not an int.
         n_splits : int, default=1
             Number of splits. The documents are folded in and scored once for each.
 
@@ -694,23 +778,22 @@ class TopicEstimator(FittedDecomposition):
         self._check_likelihood()
         smoothing = check_share("smoothing", smoothing)
         unseen = self._unseen_probability(unseen)
-        if seed is None:
-            seed = int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
-        if check_integer("seed", seed, least=0) >= 2**32:
-            raise InputError(f"seed must be at most 2**32 - 1, got {seed!r}.")
+        own = self.random_state if isinstance(self.random_state, int | np.integer) else 0
+        seed = as_seed(own if random_state is None else random_state)
         n_splits = check_integer("n_splits", n_splits, least=1)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         n_threads, fitted = effective_threads(self.n_jobs), with_inference(self.fitted_, inference)
         reports = []
         for split in range(n_splits):
-            halves = split_tokens(counts, int(seed) + (split << 32))  # so no two seeds share a split
+            halves = split_tokens(counts, seed + (split << 32))  # so no two seeds share a split
             observed, held_out = (counts.with_values(half) for half in halves)
             weights = fitted.fold_in(observed, n_threads=n_threads)
             p = fitted.token_probabilities(weights, held_out, n_threads=n_threads)
             reports.append(score_tokens("completion", held_out, p, self.unigram_, smoothing=smoothing, unseen=unseen))
         return add_splits(reports)
 
-    def score(self, X: Any, y: Any = None, *, seed: int | None = None, n_splits: int = 1) -> float:
+    @available_if(_has_likelihood)  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None, *, random_state: RandomStateLike = None, n_splits: int = 1) -> float:
         """Return the mean log-probability of a held-out token, -log `completion_perplexity(X)`.
 
         Its standard error is `standard_error / perplexity` of `completion_report`.
@@ -721,8 +804,8 @@ class TopicEstimator(FittedDecomposition):
             Counts.
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
-        seed : int, default=None
-            Seed of the splits into halves. None uses `random_state`, or 0 if it is not an int.
+        random_state : int, RandomState or Generator, default=None
+            Seed of the splits into halves. None uses that of the estimator, or 0 if it is not an int.
         n_splits : int, default=1
             Number of splits. The documents are folded in and scored once for each.
 
@@ -731,7 +814,7 @@ class TopicEstimator(FittedDecomposition):
         float
             The score; higher is better.
         """
-        return -float(np.log(self.completion_perplexity(X, seed=seed, n_splits=n_splits)))
+        return -float(np.log(self.completion_perplexity(X, random_state=random_state, n_splits=n_splits)))
 
     @property
     def training_perplexity_(self) -> float:

@@ -75,7 +75,7 @@ class HierarchicalPLSA(TopicEstimator):
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the factors. None uses float64 for float64 data, else float32.
-    random_state : int or RandomState, default=None
+    random_state : int, RandomState or Generator, default=None
         Seed of the start.
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.

@@ -103,9 +103,11 @@ class LDA(TopicEstimator):
         with mini-batches, and "map" finds the mode of the posterior, as PLSA with Dirichlet priors. A solver object
         (`polyseme.solvers.Variational` or `polyseme.solvers.OnlineVariational`) has its own settings.
     doc_topic_prior : float, array of shape (K,) or str, default=None
-        Alpha. "symmetric-learned" or "asymmetric-learned" learns it in the fit. None uses 1/K, and 1 + 1/K with
-        solver="map", which adds as many pseudo-counts. With solver="map", 1 is neutral, and the model with two neutral
-        priors is PLSA.
+        Alpha, the parameters of the Dirichlet prior on P(z|d). Variational Bayes estimates the mean of the posterior,
+        as if each topic had alpha more tokens in each document; solver="map" and PLSA find the mode, as if it had
+        alpha - 1. So 1 is neutral with solver="map" (with both priors the model is PLSA), and a pseudo-count of one
+        token otherwise. None uses 1/K, with solver="map" 1 + 1/K, which are the same pseudo-counts.
+        "symmetric-learned" or "asymmetric-learned" learns it in the fit.
     topic_word_prior : float, array of shape (n_words,) or str, default=None
         Eta, like `doc_topic_prior`.
     init : {"auto", "plsa", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
@@ -123,7 +125,7 @@ class LDA(TopicEstimator):
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the factors. None uses float64 for float64 data, else float32.
-    random_state : int or RandomState, default=None
+    random_state : int, RandomState or Generator, default=None
         Seed of the start.
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.

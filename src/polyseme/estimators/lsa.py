@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.base import CountDecomposition, times_components
 from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, training_data
 from polyseme.io.files import COUNT, one_of
 from polyseme.io.models import WORDS, StoredAttributes, StoredValue
@@ -78,15 +78,15 @@ class LSA(CountDecomposition):
         A ~ U S V'
 
     The vectors of documents are A V (for training documents U S), those of words V S. Documents are compared by angles.
-    Nothing is centered, so "variance" means sum of squares. Nothing is random, and the number of threads does not
+    Nothing is centered. Nothing is random, and the number of threads does not
     change the result, because linear algebra runs with one thread inside `fit`. Another BLAS or processor may round
     differently.
 
     Parameters
     ----------
     n_components : int or float, default=100
-        Number of singular values K, at most as many as exist; or, below 1, the share of the variance that they explain
-        together. A share needs one decomposition for every doubling of K.
+        Number of singular values K, at most as many as exist; or, below 1, the share of the sum of squares of A that
+        they explain together. A share needs one decomposition for every doubling of K.
     weights : {"counts", "tf-idf", "log-entropy"}, default="log-entropy"
         Weights of the counts: x, x (log((1 + n) / (1 + documents with the word)) + 1), or log(1 + x) (1 + sum_d p log p
         / log n) with p = x_dw / sum_d x_dw and n documents.
@@ -99,8 +99,13 @@ class LSA(CountDecomposition):
         V'. In each row the entry with the largest absolute value is positive.
     singular_values_ : array of shape (K,)
         S, largest first.
-    explained_variance_ratio_ : array of shape (K,)
+    explained_squares_ratio_ : array of shape (K,)
         Share of each squared singular value in the sum of squares of A.
+    explained_variance_ : array of shape (K,)
+        Variance of each column of `doc_vectors_`, as in scikit-learn's TruncatedSVD.
+    explained_variance_ratio_ : array of shape (K,)
+        Share of `explained_variance_` in the sum of the variances of the columns of A, as in scikit-learn. It is not
+        monotone, because A is not centered.
     doc_vectors_ : array of shape (n_documents, K)
         A V of the training documents, equal to `transform(X)`.
     word_vectors_ : array of shape (n_words, K)
@@ -139,6 +144,8 @@ class LSA(CountDecomposition):
         "weights_": StoredValue(one_of(*WEIGHTS), required=True),
         "word_weights_": StoredArray("W"),
         "singular_values_": StoredArray("K"),
+        "explained_squares_ratio_": StoredArray("K", required=False),
+        "explained_variance_": StoredArray("K", required=False),
         "explained_variance_ratio_": StoredArray("K", required=False),
         "n_components_": StoredValue(COUNT),
         "doc_vectors_": StoredArray("DK", required=False),
@@ -182,7 +189,13 @@ class LSA(CountDecomposition):
         with single_threaded_blas():
             values, vectors = _truncated_svd(A, rank, share * total)
         self.singular_values_ = values
-        self.explained_variance_ratio_ = values**2 / total if total > 0 else np.zeros(len(values))
+        self.explained_squares_ratio_ = values**2 / total if total > 0 else np.zeros(len(values))
+        means = A.mean(axis=0)
+        variance = total / A.shape[0] - float(means @ means)
+        sums = A.sum(axis=0) @ vectors
+        # The columns of A V have the squares S^2, because V has orthonormal eigenvectors of A'A.
+        self.explained_variance_ = np.maximum(values**2 / A.shape[0] - (sums / A.shape[0]) ** 2, 0.0)
+        self.explained_variance_ratio_ = self.explained_variance_ / variance if variance > 0 else np.zeros(len(values))
         self.components_ = np.ascontiguousarray(_fix_signs(vectors).T, dtype=dtype)
         self.n_components_ = len(values)
         self.doc_vectors_ = self._vectors(counts)
@@ -223,22 +236,21 @@ class LSA(CountDecomposition):
         check_is_fitted(self)
         return self._vectors(_sparse(count_data(self, X, reset=False)))
 
-    def inverse_transform(self, vectors: Any) -> Array:
+    def inverse_transform(self, X: Any) -> Array:
         """Return the weighted counts that vectors of the latent space represent.
 
         Parameters
         ----------
-        vectors : array-like of shape (n_documents, K)
+        X : array-like of shape (n_documents, K)
             Vectors in the latent space.
 
         Returns
         -------
         array of shape (n_documents, n_words)
-            The product of `vectors` and V'.
+            The product of the vectors and V'.
         """
         check_is_fitted(self)
-        with single_threaded_blas():
-            return np.asarray(vectors) @ self.components_
+        return times_components(X, self.components_)
 
     @property
     def word_vectors_(self) -> Array:
@@ -262,45 +274,46 @@ class LSA(CountDecomposition):
         """
         return angles(self.transform(X), self.doc_vectors_ if Y is None else self.transform(Y))
 
-    def nearest(self, X: Any, n: int = 10) -> tuple[Array, Floats]:
+    def nearest(self, X: Any, n_documents: int = 10) -> tuple[Array, Floats]:
         """Return the training documents nearest to each row of X.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Counts.
-        n : int, default=10
+        n_documents : int, default=10
             Number of training documents for each row.
 
         Returns
         -------
-        indices : array of shape (n_documents, n)
+        indices : array of shape (n_queries, n_documents)
             Positions of the training documents, nearest first.
-        angles : array of shape (n_documents, n)
+        angles : array of shape (n_queries, n_documents)
             Their angles in degrees.
         """
-        return _nearest(self.angles(X), n)
+        return _nearest(self.angles(X), check_integer("n_documents", n_documents, least=1))
 
-    def nearest_words(self, words: Any, n: int = 10) -> tuple[Array, Floats]:
+    def nearest_words(self, words: Any, n_words: int = 10) -> tuple[Array, Floats]:
         """Return the words nearest to given words. Each given word is among its own neighbors.
 
         Parameters
         ----------
         words : int or array-like of int
             Columns of the words.
-        n : int, default=10
+        n_words : int, default=10
             Number of neighbors of each word.
 
         Returns
         -------
-        indices : array of shape (n_given, n)
+        indices : array of shape (n_given, n_words)
             Columns of the nearest words, nearest first.
-        angles : array of shape (n_given, n)
+        angles : array of shape (n_given, n_words)
             Their angles in degrees.
         """
         check_is_fitted(self)
         vectors = self.word_vectors_
-        return _nearest(angles(vectors[np.atleast_1d(np.asarray(words, dtype=np.intp))], vectors), n)
+        given = vectors[np.atleast_1d(np.asarray(words, dtype=np.intp))]
+        return _nearest(angles(given, vectors), check_integer("n_words", n_words, least=1))
 
     def _requested_rank(self) -> tuple[int | None, float]:
         """Return the number of singular values (None if a share is given) and the share of the variance to explain."""
@@ -407,5 +420,5 @@ def _fix_signs(vectors: Floats) -> Floats:
 
 
 def _nearest(degrees: Floats, n: int) -> tuple[Array, Floats]:
-    order = np.argsort(degrees, axis=1, kind="stable")[:, : check_integer("n", n, least=1)]
+    order = np.argsort(degrees, axis=1, kind="stable")[:, :n]
     return order, np.take_along_axis(degrees, order, axis=1)

@@ -42,8 +42,9 @@ class MultinomialMixture(TopicEstimator):
     ----------
     n_components : int, default=10
         Number of topics K.
-    topic_word_prior : float, default=0.1
-        Pseudo-counts of every word in every topic. Each topic also gets one pseudo-document.
+    pseudo_counts : float, default=0.1
+        Pseudo-counts of every word in every topic, which is a Dirichlet prior with the parameter 1 + `pseudo_counts`.
+        Each topic also gets one pseudo-document.
     init : {"annealed", "random"} or (None, array), default="annealed"
         Start of the fit: random topics; "annealed" lets EM first run with flat posteriors, which become sharper in 160
         iterations. (None, P(w|z)) starts from given topics (K x words).
@@ -57,7 +58,7 @@ class MultinomialMixture(TopicEstimator):
         Number of threads of folding in; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the result. None uses float64 for float64 data, else float32. The fit always uses float64.
-    random_state : int or RandomState, default=None
+    random_state : int, RandomState or Generator, default=None
         Seed of the start.
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
@@ -133,7 +134,7 @@ class MultinomialMixture(TopicEstimator):
         self,
         n_components: int = 10,
         *,
-        topic_word_prior: float = 0.1,
+        pseudo_counts: float = 0.1,
         init: Any = "annealed",
         n_init: int = 1,
         max_iter: int = 200,
@@ -145,7 +146,7 @@ class MultinomialMixture(TopicEstimator):
         callback: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.topic_word_prior = topic_word_prior
+        self.pseudo_counts = pseudo_counts
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -181,9 +182,9 @@ class MultinomialMixture(TopicEstimator):
         n_init = check_integer("n_init", self.n_init, least=1)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
-        pseudo_counts = check_nonnegative("topic_word_prior", self.topic_word_prior)
+        pseudo_counts = check_nonnegative("pseudo_counts", self.pseudo_counts)
         if not pseudo_counts > 0:
-            raise InputError("topic_word_prior must be above 0: a word without it could exclude every topic.")
+            raise InputError("pseudo_counts must be above 0: a word without it could exclude every topic.")
         if not is_topics_only(self.init) and not (isinstance(self.init, str) and self.init in INITS):
             raise InputError(
                 f"init must be one of {', '.join(map(repr, INITS))} or (None, topic_word), got {self.init!r}."

@@ -24,7 +24,7 @@ from polyseme.core.model import as_loss
 from polyseme.core.shard import Shard, row_batches, sparse_counts
 from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import FittedDecomposition, fold_in_stored, share_fit, stored_session
+from polyseme.estimators.base import FittedDecomposition, fold_in_stored, share_fit, stored_session, times_components
 from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import check_no_weights, observed_data, training_corpus
@@ -83,7 +83,7 @@ class NMF(FittedDecomposition):
         Number of threads as in PLSA.
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the factors. None uses float64 for float64 data, else float32.
-    random_state : int or RandomState, default=None
+    random_state : int, RandomState or Generator, default=None
         Seed of the start.
     verbose : int, default=0
         Level of progress output.
@@ -285,13 +285,13 @@ class NMF(FittedDecomposition):
             totals = corpus.map(known_totals, shared=(self.components_,))
         return _scaled(doc_topic, np.concatenate(totals))
 
-    def inverse_transform(self, W: Any) -> Array:
+    def inverse_transform(self, X: Any) -> Array:
         """Return the counts W H that W represents.
 
         Parameters
         ----------
-        W : array-like of shape (n_documents, K)
-            Weights of the components.
+        X : array-like of shape (n_documents, K)
+            W, as `transform` returns it.
 
         Returns
         -------
@@ -299,7 +299,7 @@ class NMF(FittedDecomposition):
             W H.
         """
         check_is_fitted(self)
-        return np.asarray(W) @ self.components_
+        return times_components(X, self.components_)
 
     def to_plsa(self) -> PLSA:
         """Return the same product as a fitted PLSA, by the scaling of Gaussier and Goutte (2005).

@@ -114,7 +114,9 @@ class PLSA(TopicEstimator):
         Weight lambda of a fixed background distribution P(w|B) in every document. With a number, P(w|B) is the unigram
         of the training documents; a `polyseme.Background` can have another distribution. 0 means no background.
     doc_topic_prior : float, Prior or list of Prior, default=None
-        Prior on P(z|d). A number is the alpha of a symmetric Dirichlet prior (1 is neutral).
+        Prior on P(z|d). A number is the alpha of a symmetric Dirichlet prior, as in LDA. The fit finds the mode of the
+        posterior, which is as if each topic had alpha - 1 more tokens in each document: 1 is neutral, and 1 + 1/K has
+        the effect of 1/K in LDA.
     topic_word_prior : float, Prior or list of Prior, default=None
         Prior on P(w|z), like `doc_topic_prior`.
     n_jobs : int, default=None
@@ -122,7 +124,7 @@ class PLSA(TopicEstimator):
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the factors. None uses float64 for float64 data, else float32. Counts and sample weights must be 0 or
         between 1e-10 and 1e10 in float32, and between 1e-30 and 1e30 in float64.
-    random_state : int or RandomState, default=None
+    random_state : int, RandomState or Generator, default=None
         Seed of the start.
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen. Without a terminal, and if another fit of the process

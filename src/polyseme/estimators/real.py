@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators.base import Decomposition
+from polyseme.estimators.base import Decomposition, LargestTopic, times_components
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import check_not_shards, clear_fit, factor_dtype
 from polyseme.io.files import FLAG, number
@@ -39,7 +39,7 @@ VOLUMES: dict[str, FindCorners | None] = {
 }
 
 
-class RealTopicModel(Decomposition):
+class RealTopicModel(LargestTopic, Decomposition):
     """Topic model for points with entries of any sign: mixtures of K corners.
 
     A point x is approximated by weights theta >= 0 that sum to one and corners c:
@@ -245,24 +245,21 @@ class RealTopicModel(Decomposition):
         X = self._points(X, reset=False)
         return _normalized(_fold_in(self.model_, self._map(), X, self.total_)).astype(X.dtype)
 
-    def inverse_transform(self, weights: Any) -> Array:
+    def inverse_transform(self, X: Any) -> Array:
         """Return the points that weights represent.
 
         Parameters
         ----------
-        weights : array-like of shape (n_points, K)
+        X : array-like of shape (n_points, K)
             Weights of the corners.
 
         Returns
         -------
         array of shape (n_points, n_features)
-            The product of `weights` and components_.
+            The product of the weights and components_.
         """
         check_is_fitted(self)
-        weights = np.asarray(weights)
-        if weights.ndim != 2 or weights.shape[1] != len(self.components_):
-            raise InputError(f"weights must be a matrix with {len(self.components_)} columns, one for each corner.")
-        return np.einsum("dk,kw->dw", weights, self.components_)
+        return times_components(X, self.components_)
 
     def reconstruction_error(self, X: Any) -> Floats:
         """Return the distance of each point to its approximation by `transform`.

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError
-from polyseme.estimators.base import CountDecomposition
+from polyseme.estimators.base import CountDecomposition, LargestTopic, times_components
 from polyseme.estimators.validation import clear_fit, count_data, factor_dtype, working_dtype
 from polyseme.io.files import COUNT, FLAG, NULL, TEXT, either, list_of
 from polyseme.io.models import INTEGERS, NUMBER, NUMBER_OR_NAN, StoredAttributes, StoredValue
@@ -47,7 +47,7 @@ SOLVERS = ("accelerated-em", "em")
 _BLOCK_NUMBERS = 1 << 20
 
 
-class TensorPLSA(CountDecomposition):
+class TensorPLSA(LargestTopic, CountDecomposition):
     """PLSA of counts with two or more modes, fitted by maximum likelihood.
 
     The modes, such as documents x words x years or authors x words x venues, are independent given the topic:
@@ -79,7 +79,7 @@ class TensorPLSA(CountDecomposition):
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
         Dtype of the factors. None uses float64 for float64 data, else float32.
-    random_state : int or RandomState, default=None
+    random_state : int, RandomState or Generator, default=None
         Seed of the start.
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
@@ -250,6 +250,26 @@ class TensorPLSA(CountDecomposition):
         factors = [padded(factor.T, dtype) for factor in self.factors_]
         return fold_in(corpus, mode, self.topic_weights_, factors, n_threads=n_threads)
 
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the distributions that topic weights of items of the first mode represent.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, K)
+            P(z|item), as `transform` returns it.
+
+        Returns
+        -------
+        array of shape (n_items, n_items_1, ...)
+            sum_z P(z|item) P(item_1|z) ... over the items of the other modes, dense.
+        """
+        check_is_fitted(self)
+        _, *shape = self.shape_
+        joint = self.factors_[1]
+        for factor in self.factors_[2:]:
+            joint = (joint[:, :, np.newaxis] * factor[:, np.newaxis]).reshape(len(joint), -1)
+        return times_components(X, joint).reshape(-1, *shape)
+
     def posterior(self, mode: int = 0) -> Array:
         """Return the topic weights of the fitted items of a mode, proportional to P(z) P(item|z).
 
@@ -304,7 +324,7 @@ class TensorPLSA(CountDecomposition):
             tokens += float(x.sum())
         return total / tokens if tokens > 0 else float("nan")
 
-    def top_items(self, mode: int = -1, labels: Any = None, *, n: int = 10) -> list[list[str]]:
+    def top_items(self, mode: int = -1, labels: Any = None, *, n_items: int = 10) -> list[list[str]]:
         """Return the most probable items of a mode for each topic.
 
         Parameters
@@ -313,7 +333,7 @@ class TensorPLSA(CountDecomposition):
             The mode.
         labels : sequence of str, default=None
             Names of the items. None uses the labels of the table, or x0, x1, ... for an array.
-        n : int, default=10
+        n_items : int, default=10
             Number of items per topic.
 
         Returns
@@ -325,7 +345,7 @@ class TensorPLSA(CountDecomposition):
         mode = self._mode(mode)
         if labels is None and self.mode_labels_ is not None:
             labels = self.mode_labels_[mode]
-        return largest_items(self.factors_[mode], labels, check_integer("n", n, least=1))
+        return largest_items(self.factors_[mode], labels, check_integer("n_items", n_items, least=1))
 
     @property
     def factors_(self) -> tuple[Array, ...]:

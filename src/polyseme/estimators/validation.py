@@ -26,6 +26,7 @@ from polyseme.priors import Prior
 from polyseme.priors.base import DOCUMENTS, TOPICS
 from polyseme.priors.members import as_prior
 from polyseme.solvers import SOLVERS, EarlyStopping, Solver
+from polyseme.solvers.base import FitProblem, check_solver
 from polyseme.utils import check_range, word_names
 
 if TYPE_CHECKING:
@@ -363,6 +364,21 @@ def declared_model(estimator: Any, n_topics: int = 1) -> Model:
     doc_prior, word_prior = (None if prior is None else as_prior(prior) for prior in priors)
     background, loss = as_background(given.get("background")), as_loss(estimator.loss)
     return Model(n_topics, background=background, doc_prior=doc_prior, word_prior=word_prior, loss=loss)
+
+
+def accepts_missing_entries(estimator: Any) -> bool:
+    """Return whether the model and the solver that the parameters of a PLSA or NMF describe fit missing entries."""
+    model = declared_model(estimator)
+    if not model.weighs_entries:
+        return False
+    solver = with_early_stopping(estimator.early_stopping, as_solver(estimator.solver))
+    observed = DenseWeights(DenseCounts(np.array([[0.0, 1.0], [1.0, 1.0]])))
+    corpus = MemoryCorpus.of(np.array([[0.0, 1.0], [1.0, 2.0]]), np.dtype(np.float64), None, 1, observed)
+    try:
+        check_solver(solver, FitProblem(model, corpus), checkpoint=estimator.get_params().get("checkpoint") is not None)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def model_from_parameters(

@@ -35,7 +35,7 @@ from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.io.files import write_output
 from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.layout.document_map import DocumentMap
-from polyseme.metrics import coherence, distances, shown_words, topic_fit
+from polyseme.metrics import coherence, distances, top_words, topic_fit
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmounts
 from polyseme.retrieval import postings
@@ -256,7 +256,7 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
     view = data.fitted.symmetric_view(data.documents)
     with single_threaded_blas():
         between = distances(data.topic_word)
-    measures = {"coherence": coherence(shown_words(data.word_documents), data.counts).topics, **data.measures}
+    measures = {"coherence": coherence(top_words(data.word_documents), data.counts).topics, **data.measures}
     inference, inference_arrays = _inference(data)
     n_docs, n_words = data.counts.shape
     values = {
@@ -280,7 +280,7 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
             "k1": postings.K1,
             "b": postings.B,
         },
-        "least_documents": LEAST_AMOUNT - 0.5 * 10**-DECIMALS,  # rounded as in shown_words
+        "least_documents": LEAST_AMOUNT - 0.5 * 10**-DECIMALS,  # rounded as in top_words
         "typical": {"prior": PRIOR, "length": MIN_RELATIVE_LENGTH},
         "topic_names": {str(topic): str(name) for topic, name in data.topic_names.items()},
         "hidden": [int(column) for column in data.hidden],
@@ -384,7 +384,7 @@ def _candidates(amounts: WordAmounts) -> dict[str, Array]:
     """Return the words of each topic that rank high for some lambda of the slider, with their numbers of documents."""
     topics: list[Array] = []
     lambdas = np.linspace(0, 1, LAMBDAS)
-    at_lambda = [shown_words(amounts, CANDIDATES, relevance=value) for value in lambdas]
+    at_lambda = [top_words(amounts, CANDIDATES, relevance=value) for value in lambdas]
     for topic, row in enumerate(amounts.topic_word):
         candidates = np.unique(np.concatenate([words[topic] for words in at_lambda]))
         topics.append(candidates[row[candidates] > 0])

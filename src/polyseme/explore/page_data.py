@@ -33,7 +33,7 @@ from polyseme.metrics.words import (
     WordAmounts,
     column_words,
     fitted_topics,
-    shown_words,
+    top_words,
     without_columns,
     word_amounts,
     words_of_amounts,
@@ -742,7 +742,7 @@ def _normalize_factors(W: Array, H: Floats) -> tuple[Floats, Floats]:
 def _tree_nodes(model: HierarchicalPLSA) -> list[dict[str, Any]]:
     """Return the nodes of a topic tree."""
     tree = model.tree_
-    shown = shown_words(node_amounts(model), _NODE_WORDS)
+    shown = top_words(node_amounts(model), _NODE_WORDS)
     topic_of = {leaf: topic for topic, leaf in enumerate(tree.leaves)}
     return [
         {

@@ -28,7 +28,7 @@ from polyseme.metrics.topics import (
     topic_redundancy,
     word_topics,
 )
-from polyseme.metrics.words import distinctive_words, relevance, shown_words, top_words
+from polyseme.metrics.words import distinctive_words, relevance, top_words
 
 __all__ = [
     "Agreement",
@@ -53,7 +53,6 @@ __all__ = [
     "label_agreement",
     "pool_reports",
     "relevance",
-    "shown_words",
     "stability",
     "token_sequences",
     "top_words",

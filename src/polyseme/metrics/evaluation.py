@@ -35,7 +35,7 @@ from polyseme.metrics.topics import (
     topic_diversity,
     topic_redundancy,
 )
-from polyseme.metrics.words import shown_words, topic_rows
+from polyseme.metrics.words import top_words, topic_rows
 from polyseme.utils import perplexity_of
 
 
@@ -352,7 +352,7 @@ def evaluate(
     report_step("completion perplexity")
     completion = model.completion_report(X, smoothing)
     report_step("coherence")
-    words = shown_words(model, n_words)
+    words = top_words(model, n_words)
     reference = counts if texts is None else texts
     coherences = {measure: coherence(words, reference, measure) for measure in measures}
     report_step("topics")

@@ -21,6 +21,7 @@ from polyseme.core.fitted import symmetric_view
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, check_sparse, normalize_rows
 from polyseme.metrics.words import top_words, topic_rows
+from polyseme.utils import RandomStateLike, as_seed
 
 
 def topic_fit(doc_topic: Array, topic_doc: Array) -> Floats:
@@ -506,7 +507,7 @@ def bootstrap_stability(
     X: Any,
     *,
     n_samples: int = 5,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     n_words: int = 10,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Stability:
@@ -524,7 +525,7 @@ def bootstrap_stability(
         The training documents.
     n_samples : int, default=5
         Number of samples.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the samples and of the starts.
     n_words : int, default=10
         Number of top words that are compared.
@@ -536,6 +537,7 @@ def bootstrap_stability(
     Stability
         Similarity of each topic.
     """
+    random_state = as_seed(random_state)
     if n_samples < 1:
         raise InputError(f"n_samples must be at least 1, got {n_samples}.")
     topics = topic_rows(model)

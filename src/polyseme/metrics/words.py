@@ -30,7 +30,7 @@ from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.kernels import Array, Floats, check_sparse
 from polyseme.metrics.clustering import label_numbers
-from polyseme.utils import word_names
+from polyseme.utils import check_integer, word_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,32 +131,37 @@ def relevance(
         return np.asarray(np.log(share) - (1 - weight) * np.log(np.where(common > 0, common, 1.0)))
 
 
-def shown_words(model: Any, n_words: int = 10, *, relevance: float = RELEVANCE) -> Array:
-    """Return the columns of the words shown for each topic, best first.
+def top_words(model: Any, n_words: int = 10, *, relevance: float | None = None) -> Array:
+    """Return the columns of the best words of each topic, best first: those that tables, plots and pages show.
 
     Words of at least three documents are ranked by relevance. If a topic has too few of them, rarer words follow, also
-    ranked by relevance.
+    ranked by relevance. Other scores, such as `components_` or the result of `frex`, are ranked as they are; of equal
+    scores, the one in the first column is first.
 
     Parameters
     ----------
-    model : estimator or WordAmounts
-        A fitted model, or the amounts of words in topics.
+    model : estimator, WordAmounts or array-like of shape (K, n_words)
+        A fitted model, the amounts of words in topics, or scores of words.
     n_words : int, default=10
         Number of words per topic.
-    relevance : float, default=0.5
-        Weight lambda of the relevance.
+    relevance : float, default=None
+        Weight lambda of the relevance, not for scores. None uses 0.5.
 
     Returns
     -------
     array of int of shape (K, n_words)
         Columns; fewer than `n_words` if the vocabulary is smaller.
     """
-    if n_words < 1:
-        raise InputError(f"n_words must be at least 1, got {n_words}.")
+    n_words = check_integer("n_words", n_words, least=1)
+    if isinstance(model, np.ndarray | list):
+        if relevance is not None:
+            raise InputError("relevance ranks the words of a model: leave it out for scores.")
+        return np.argsort(-np.asarray(model), axis=1, kind="stable")[:, :n_words]
     table = model if isinstance(model, WordAmounts) else word_amounts(model)
     if table.unit == "weights":
-        return top_words(table.topic_word, n_words)
-    return np.array([_ranked(table, topic, n_words, relevance) for topic in range(len(table.amounts))])
+        return top_words(np.asarray(table.topic_word), n_words)
+    weight = RELEVANCE if relevance is None else relevance
+    return np.array([_ranked(table, topic, n_words, weight) for topic in range(len(table.amounts))])
 
 
 def _ranked(table: WordAmounts, topic: int, n_words: int, weight: float) -> Array:
@@ -175,26 +180,6 @@ def _ranked(table: WordAmounts, topic: int, n_words: int, weight: float) -> Arra
     )[0]  # fmt: skip
     weights = np.where(n > 0, 0.0, table.topic_word[topic, columns])  # ranks words without an amount
     return np.asarray(columns[np.lexsort((-weights, -np.round(scores, DECIMALS), ~enough[columns]))[:n_words]])
-
-
-def top_words(scores: Array, n_words: int = 10) -> Array:
-    """Return the columns of the largest values in each row, largest first; equal values in the order of the columns.
-
-    Parameters
-    ----------
-    scores : array-like of shape (K, n_words)
-        Scores of words, such as `components_` or the result of `frex`.
-    n_words : int, default=10
-        Number of words per topic.
-
-    Returns
-    -------
-    array of int of shape (K, n_words)
-        Columns; fewer than `n_words` if the vocabulary is smaller.
-    """
-    if n_words < 1:
-        raise InputError(f"n_words must be at least 1, got {n_words}.")
-    return np.argsort(-np.asarray(scores), axis=1, kind="stable")[:, :n_words]
 
 
 def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[Any], Floats]:
@@ -382,7 +367,7 @@ def words_of_amounts(
     """Return the words shown for each topic, without words of probability zero."""
     return [
         [str(names[word]) for word in row if topic[word] > 0]
-        for row, topic in zip(shown_words(amounts, n_words, relevance=relevance), amounts.topic_word, strict=True)
+        for row, topic in zip(top_words(amounts, n_words, relevance=relevance), amounts.topic_word, strict=True)
     ]
 
 

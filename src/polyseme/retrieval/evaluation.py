@@ -34,7 +34,7 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.io.files import write_atomically
 from polyseme.kernels import Array, Floats, row_blocks
 from polyseme.retrieval.scores import DEFAULT_METHOD
-from polyseme.utils import check_integer, check_share
+from polyseme.utils import RandomStateLike, as_seed, check_integer, check_share
 
 NINE_POINTS = np.arange(1, 10) / 10
 ELEVEN_POINTS = np.arange(11) / 10
@@ -103,14 +103,14 @@ class SearchEvaluation:
             lines.append(f"{name:<10} {self.measures[name]:6.3f}  {_shown_interval(low, high, '.3f')}")
         return "\n".join(lines)
 
-    def intervals(self, confidence: float = CONFIDENCE, *, random_state: int = 0) -> dict[str, Interval]:
+    def intervals(self, confidence: float = CONFIDENCE, *, random_state: RandomStateLike = 0) -> dict[str, Interval]:
         """Return a confidence interval of each measure over queries, by the bootstrap.
 
         Parameters
         ----------
         confidence : float, default=0.95
             Confidence level, between 0 and 1.
-        random_state : int, default=0
+        random_state : int, RandomState or Generator, default=0
             Seed of the samples.
 
         Returns
@@ -122,7 +122,7 @@ class SearchEvaluation:
         return dict(zip(self.measures, _bootstrap(values, confidence, random_state), strict=True))
 
     def compare(
-        self, other: SearchEvaluation, *, confidence: float = CONFIDENCE, random_state: int = 0
+        self, other: SearchEvaluation, *, confidence: float = CONFIDENCE, random_state: RandomStateLike = 0
     ) -> SearchComparison:
         """Compare with another method on the same queries.
 
@@ -132,7 +132,7 @@ class SearchEvaluation:
             Evaluation of the other method with the same queries and judgments.
         confidence : float, default=0.95
             Confidence level of the intervals, between 0 and 1.
-        random_state : int, default=0
+        random_state : int, RandomState or Generator, default=0
             Seed of the intervals and of the test.
 
         Returns
@@ -355,14 +355,14 @@ def rank_documents(
     return rankings
 
 
-def randomization_test(differences: Any, *, random_state: int = 0) -> float:
+def randomization_test(differences: Any, *, random_state: RandomStateLike = 0) -> float:
     """Return the two-sided p-value of paired differences, by random signs.
 
     Parameters
     ----------
     differences : array-like of shape (n,)
         Difference of two methods for each query.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the signs.
 
     Returns
@@ -381,7 +381,7 @@ def randomization_test(differences: Any, *, random_state: int = 0) -> float:
     least = abs(values.sum()) * (1 - 1e-9)  # sums of the same differences in another order count as equal
     exact = 2**n <= SIGNS
     total = 2**n if exact else SIGNS
-    rng = np.random.default_rng(check_integer("random_state", random_state, least=0))
+    rng = np.random.default_rng(as_seed(random_state))
     extreme = 0
     for part in row_blocks(total, n, _NUMBERS_AT_ONCE // 8):
         if exact:
@@ -393,13 +393,13 @@ def randomization_test(differences: Any, *, random_state: int = 0) -> float:
     return extreme / total if exact else (extreme + 1) / (total + 1)
 
 
-def _bootstrap(values: Floats, confidence: float, random_state: int) -> list[Interval]:
+def _bootstrap(values: Floats, confidence: float, random_state: RandomStateLike) -> list[Interval]:
     """Return an interval of the mean of each column; all columns use the same samples of rows."""
     confidence = check_share("confidence", confidence)
     n, n_columns = values.shape
     if n < 2:
         return [Interval(np.nan, np.nan)] * n_columns
-    rng = np.random.default_rng(check_integer("random_state", random_state, least=0))
+    rng = np.random.default_rng(as_seed(random_state))
     means = np.concatenate(
         [
             values[rng.integers(0, n, size=(part.stop - part.start, n))].mean(axis=1)

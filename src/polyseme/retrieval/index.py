@@ -39,7 +39,7 @@ from polyseme.retrieval.spaces import SIZES, SingularSpace, fit_topic_space, top
 from polyseme.retrieval.terms import TermScores
 from polyseme.text.languages import PHRASE_SEPARATOR
 from polyseme.text.words import WordRules, plain_rules
-from polyseme.utils import check_integer, checked_counts, valid_counts
+from polyseme.utils import RandomStateLike, as_seed, check_integer, checked_counts, valid_counts
 
 if TYPE_CHECKING:
     from polyseme.metrics.words import WordAmounts
@@ -237,7 +237,7 @@ class SearchIndex:
         self,
         n_components: Sequence[int] = SIZES,
         *,
-        random_state: int = 0,
+        random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> Self:
@@ -247,7 +247,7 @@ class SearchIndex:
         ----------
         n_components : list of int, default=(32, 48, 64, 80, 128)
             Numbers of topics.
-        random_state : int, default=0
+        random_state : int, RandomState or Generator, default=0
             Seed.
         n_jobs : int, default=None
             Number of threads. None uses all cores that this process may use.
@@ -261,7 +261,7 @@ class SearchIndex:
         """
         self._word_documents = None
         self.scoring.average = fit_topic_space(
-            self.counts, n_components, random_state=random_state, n_jobs=n_jobs, verbose=verbose
+            self.counts, n_components, random_state=as_seed(random_state), n_jobs=n_jobs, verbose=verbose
         )
         return self
 
@@ -302,21 +302,21 @@ class SearchIndex:
     def search(
         self,
         query: Any,
-        k: int = 10,
+        n_documents: int = 10,
         *,
         method: str = DEFAULT_METHOD,
         allowed: Any = None,
         term: str | None = None,
         term_weight: float | None = None,
     ) -> Results:
-        """Return the k best documents for a query.
+        """Return the best documents for a query.
 
         Parameters
         ----------
         query : str, QueryText or array-like
             A text, the parts of one (`polyseme.retrieval.snippets.parse_query`) whose words and prefixes are counted,
             or one row of counts.
-        k : int, default=10
+        n_documents : int, default=10
             Number of documents.
         method : str, default="bm25+topics"
             Method: "bm25+topics", "bm25", "tf", "tfidf", "lsi", "plsi-u", "plsi-q" or "plsi*".
@@ -335,25 +335,26 @@ class SearchIndex:
         counts = self._query_rows(query)
         if counts.shape[0] != 1:
             raise InputError(f"search takes one query, got {counts.shape[0]}: use search_many.")
-        return next(self._search(counts, k, method, method_settings(method, term, term_weight), self._mask(allowed)))
+        settings, mask = method_settings(method, term, term_weight), self._mask(allowed)
+        return next(self._search(counts, n_documents, method, settings, mask))
 
     def search_many(
         self,
         queries: Any,
-        k: int = 10,
+        n_documents: int = 10,
         *,
         method: str = DEFAULT_METHOD,
         allowed: Any = None,
         term: str | None = None,
         term_weight: float | None = None,
     ) -> list[Results]:
-        """Return the k best documents for each of several queries.
+        """Return the best documents for each of several queries.
 
         Parameters
         ----------
         queries : list of str or array-like
             Texts, or rows of counts.
-        k : int, default=10
+        n_documents : int, default=10
             Number of documents for each query.
         method : str, default="bm25+topics"
             Method, as in `search`.
@@ -370,25 +371,26 @@ class SearchIndex:
             The results of each query.
         """
         counts = self._query_rows(queries)
-        return list(self._search(counts, k, method, method_settings(method, term, term_weight), self._mask(allowed)))
+        settings, mask = method_settings(method, term, term_weight), self._mask(allowed)
+        return list(self._search(counts, n_documents, method, settings, mask))
 
     def similar_documents(
         self,
         document: Any,
-        k: int = 10,
+        n_documents: int = 10,
         *,
         method: str = DEFAULT_METHOD,
         allowed: Any = None,
         term: str | None = None,
         term_weight: float | None = None,
     ) -> Results:
-        """Return the k documents that are most similar to a document.
+        """Return the documents that are most similar to a document.
 
         Parameters
         ----------
         document : str
             Id of the document.
-        k : int, default=10
+        n_documents : int, default=10
             Number of documents.
         method : str, default="bm25+topics"
             Method, as in `search`.
@@ -409,10 +411,10 @@ class SearchIndex:
         mask = self._mask(allowed)
         mask = np.ones(len(self.ids), dtype=bool) if mask is None else mask.copy()
         mask[row] = False
-        return next(self._search(self._document(row), k, method, settings, mask, row))
+        return next(self._search(self._document(row), n_documents, method, settings, mask, row))
 
-    def topic_documents(self, topic: int, k: int = 10) -> list[Hit]:
-        """Return the k documents with the largest expected number of tokens of a topic.
+    def topic_documents(self, topic: int, n_documents: int = 10) -> list[Hit]:
+        """Return the documents with the largest expected number of tokens of a topic.
 
         This number is n_d P(z|d), with n_d the length of the document. The weight of a word of a hit is the expected
         number of its tokens. If the model has no prior on documents, these weights add up to the score; a prior shifts
@@ -422,7 +424,7 @@ class SearchIndex:
         ----------
         topic : int
             Topic of the model given to `set_model`, or of the largest fitted model.
-        k : int, default=10
+        n_documents : int, default=10
             Number of documents.
 
         Returns
@@ -442,7 +444,7 @@ class SearchIndex:
             return merge_word_scores([(counts.indices, tokens)], self.vocabulary, np.empty(0, int), counts.indices)
 
         tokens = topic_tokens(space, self.scoring.terms.totals[:], topic)
-        best = best_rows(tokens, check_integer("k", k, least=1))
+        best = best_rows(tokens, check_integer("n_documents", n_documents, least=1))
         words = np.empty(0, dtype=int)
         return [
             self._hit(rank, int(row), {"latent": float(tokens[row])}, explain, words)
@@ -487,14 +489,14 @@ class SearchIndex:
             for sense in senses
         ]
 
-    def related_words(self, word: str, k: int = 10) -> list[RelatedWord]:
+    def related_words(self, word: str, n_words: int = 10) -> list[RelatedWord]:
         """Return words that are more probable under the topics of a word than in the whole corpus.
 
         Parameters
         ----------
         word : str
             The word.
-        k : int, default=10
+        n_words : int, default=10
             Number of words.
 
         Returns
@@ -506,7 +508,7 @@ class SearchIndex:
 
         space = self.scoring.topics()
         words, weights = find_related_words(
-            space, self.column_of(word), self.scoring.terms.word_totals, check_integer("k", k, least=1)
+            space, self.column_of(word), self.scoring.terms.word_totals, check_integer("n_words", n_words, least=1)
         )
         return [RelatedWord(self.vocabulary[w], float(weight)) for w, weight in zip(words, weights, strict=True)]
 
@@ -770,16 +772,16 @@ class SearchIndex:
     def _search(
         self,
         queries: SparseRows,
-        k: int,
+        n_documents: int,
         method: str,
         settings: MethodSettings,
         allowed: Array | None = None,
         document: int | None = None,
     ) -> Iterator[Results]:
-        k = check_integer("k", k, least=1)
+        n_documents = check_integer("n_documents", n_documents, least=1)
         for start in range(0, queries.shape[0], _QUERIES_AT_ONCE):
             batch = query_rows(queries, start, min(start + _QUERIES_AT_ONCE, queries.shape[0]))
-            for i, ranking in enumerate(self.scoring.rank(batch, settings, k, allowed, document)):
+            for i, ranking in enumerate(self.scoring.rank(batch, settings, n_documents, allowed, document)):
                 yield self._results(query_rows(batch, i, i + 1), method, settings, ranking)
 
     def _results(self, query: SparseRows, method: str, settings: MethodSettings, ranking: Ranking) -> Results:

@@ -18,7 +18,7 @@ from polyseme.core.model import Background
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats
-from polyseme.metrics.words import WordAmounts, shown_words
+from polyseme.metrics.words import WordAmounts, top_words
 from polyseme.retrieval.postings import Postings
 from polyseme.retrieval.queries import SparseRow, SparseRows, best_rows
 from polyseme.retrieval.spaces import TopicSpace
@@ -106,7 +106,7 @@ def find_senses(
     n_words = check_integer("n_words", n_words, least=1)
     n_documents = check_integer("n_documents", n_documents, least=0)
     shares = topic_shares(space, word)
-    shown = shown_words(amounts, n_words + 1)
+    shown = top_words(amounts, n_words + 1)
     documents, x = postings.row(word)
     tokens = x[:, np.newaxis] * _posteriors(space, word, documents)
     senses = []

@@ -24,6 +24,7 @@ from polyseme.runs.write import new_run, version_info
 from polyseme.solvers import Checkpoint
 from polyseme.text.readers.reader import Reader
 from polyseme.text.readers.sources import open_source
+from polyseme.utils import RandomStateLike
 
 
 def fit(
@@ -39,7 +40,7 @@ def fit(
     branching: int | None = None,
     levels: str | None = None,
     max_iter: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     language: str | None = "auto",
     languages: str = "all",
     phrases: bool = False,
@@ -104,7 +105,7 @@ def fit(
         held-out documents better (`Run.levels`, `Run.level`). None makes them for PLSA; other models have one level.
     max_iter : int or None, default=None
         Maximum number of iterations. None: the default of the estimator.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the random numbers.
     language : str or None, default="auto"
         Language of the texts: a name, an ISO code, several of them ("en+it": the rules of the first, the stop words of

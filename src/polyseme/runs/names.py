@@ -30,7 +30,7 @@ import numpy as np
 from polyseme.errors import InputError
 from polyseme.io.files import shortened
 from polyseme.kernels import Array, Floats
-from polyseme.metrics.words import shown_words
+from polyseme.metrics.words import top_words
 from polyseme.text.languages import OTHER, PHRASE_SEPARATOR, get_language
 from polyseme.text.nouns import NameWords
 from polyseme.text.phrases import Phrases, no_phrases
@@ -140,7 +140,7 @@ class _NameMaker:
 
     def __init__(self, run: TopicView) -> None:
         self._run, self._amounts, self._vocabulary = run, run.word_amounts, run.store.vocabulary
-        self._ranked = shown_words(self._amounts, _WORDS_RANKED)
+        self._ranked = top_words(self._amounts, _WORDS_RANKED)
         rows, self._phrases = run.corpus.phrases
         theta = np.asarray(run.doc_topic[rows], dtype=np.float64)
         D_z, df = theta.sum(axis=0), np.diff(self._phrases.documents.indptr)

@@ -203,14 +203,14 @@ class Run:
         """
         return self.view.level(n_topics)
 
-    def sample(self, size: int, seed: int = 0) -> TopicView:
+    def sample(self, size: int, random_state: Any = 0) -> TopicView:
         """Return the same topics with some of the documents, drawn at random.
 
         Parameters
         ----------
         size : int
             Number of documents.
-        seed : int, default=0
+        random_state : int, RandomState or Generator, default=0
             Seed of the random numbers.
 
         Returns
@@ -218,7 +218,7 @@ class Run:
         TopicView
             The topics with fewer documents, as `level` returns them.
         """
-        return self.view.sample(size, seed)
+        return self.view.sample(size, random_state)
 
     # use
 
@@ -250,7 +250,7 @@ class Run:
     def search(
         self,
         query: str,
-        k: int = 10,
+        n_documents: int = 10,
         *,
         method: str = "bm25+topics",
         like: bool = False,
@@ -268,7 +268,7 @@ class Run:
             Words to search for or, with `like`, the id of a document. A document must contain the parts of the query in
             quotation marks exactly, apart from upper and lower case; this needs the texts of the run. `comput*` stands
             for all words that begin so, and `-word` or `NOT word` excludes documents with the word.
-        k : int, default=10
+        n_documents : int, default=10
             Number of documents. Filters are applied before the best documents are chosen.
         method : str, default="bm25+topics"
             Method of `polyseme.retrieval.SearchIndex.search`.
@@ -293,7 +293,15 @@ class Run:
             Documents with scores, snippets, and the words that explain the scores.
         """
         return self.view.search(
-            query, k, method=method, like=like, label=label, topic=topic, since=since, until=until, exclude=exclude
+            query,
+            n_documents,
+            method=method,
+            like=like,
+            label=label,
+            topic=topic,
+            since=since,
+            until=until,
+            exclude=exclude,
         )
 
     def evaluate(

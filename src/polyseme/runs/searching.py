@@ -106,7 +106,7 @@ class SearchFilters(NamedTuple):
 def search_run(
     store: RunStore,
     query: str,
-    k: int = 10,
+    n_documents: int = 10,
     *,
     method: str = DEFAULT_METHOD,
     like: bool = False,
@@ -147,7 +147,7 @@ def search_run(
                 return _with_phrases(index, asked, size, method, allowed)
             return index.search(asked, size, method=method, allowed=allowed)
 
-        results = _one_of_each(best, k, documents.arrays["firsts"])
+        results = _one_of_each(best, n_documents, documents.arrays["firsts"])
         if not results and allowed is not None:
             note = results.note if allowed.any() else "No document passes the filters."
             results = replace(results, note=note.replace("the query.", "the query and the filters."))

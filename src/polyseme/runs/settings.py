@@ -58,7 +58,7 @@ class FitSettings:
         values["seeds"] = checked_seeds(values["seeds"])
         reading = {option.name: values[option.name] for option in (*READING, *SAMPLING)}
         return cls(
-            reading={**reading, "seed": values["random_state"]},
+            reading={**reading, "random_state": values["random_state"]},
             counting=counting_of(values),
             fitting={option.name: values[option.name] for option in FITTING},
             keep_texts=values["keep_texts"],

@@ -33,7 +33,7 @@ from polyseme.runs.reading import count_words, main_labels
 from polyseme.runs.store import RunStore
 from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.text.readers.sources import open_source
-from polyseme.utils import effective_threads
+from polyseme.utils import as_seed, effective_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,9 +97,9 @@ class TopicView:
         finer = None if n_topics == levels[0] else n_topics
         return self._opened.get(finer) or TopicView(self.corpus, finer, self._opened)
 
-    def sample(self, size: int, seed: int = 0) -> TopicView:
+    def sample(self, size: int, random_state: Any = 0) -> TopicView:
         """Return the same topics with some of the documents, drawn at random."""
-        return TopicView(self.corpus.sample(size, seed), self.finer)
+        return TopicView(self.corpus.sample(size, as_seed(random_state)), self.finer)
 
     def in_memory(self) -> TopicView:
         """Return this view, or a random sample of it if it is too large for memory."""
@@ -337,7 +337,7 @@ class TopicView:
         table = table.insert_column(position, pl.Series("name", main_titles, dtype=pl.String))
         return table.insert_column(position + 2, pl.Series("reason", reasons, dtype=pl.String))
 
-    def search(self, query: str, k: int = 10, **options: Any) -> Results:
+    def search(self, query: str, n_documents: int = 10, **options: Any) -> Results:
         """Return the best documents of the run for a query, with the options of `Run.search`.
 
         Topics of this level complement the words. If the run has changed in its folder, the changed run is searched.
@@ -348,7 +348,7 @@ class TopicView:
         if self.finer is not None:
             is_whole = store is self.store and self.corpus.rows is None
             view = self if is_whole else TopicView(RunCorpus(store)).level(self.finer)
-        return search_run(store, query, k, view=view, report=SilentReporter(), **options)
+        return search_run(store, query, n_documents, view=view, report=SilentReporter(), **options)
 
     def evaluate(
         self, source: Any = None, *, n_words: int = 10, smoothing: float = 0.01, verbose: int = 0, **reading: Any

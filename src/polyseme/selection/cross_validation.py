@@ -36,7 +36,7 @@ from polyseme.losses.entry_weights import WithoutEntries, diagonal_folds
 from polyseme.metrics.evaluation import mean_and_error
 from polyseme.metrics.words import fitted_topics
 from polyseme.options import named
-from polyseme.utils import check_integer, check_share, effective_threads, perplexity_of
+from polyseme.utils import RandomStateLike, as_seed, check_integer, check_share, effective_threads, perplexity_of
 
 COMPLETION, FOLDED_IN, MASKED, OTHER_WORDS = "completion", "folded in", "masked entries", "other words"
 KINDS = (COMPLETION, FOLDED_IN)
@@ -90,7 +90,7 @@ def cross_validate(
     kind: str = COMPLETION,
     smoothing: float = 0.01,
     unseen: str = "leave out",
-    seed: int = 0,
+    random_state: RandomStateLike = 0,
     inference: str | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> CrossValidation:
@@ -117,7 +117,7 @@ def cross_validate(
     unseen : {"leave out", "raise"}, default="leave out"
         What to do with words of a fold that do not occur in its training part: "leave out" does not score them, for any
         model; "raise" raises InputError.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the folds.
     inference : {"posterior", "model"}, default=None
         How completion estimates the weights of held-out documents: "posterior" uses the prior that the model has
@@ -136,7 +136,7 @@ def cross_validate(
         raise InputError(f"unseen must be 'leave out' or 'raise', got {unseen!r}.")
     if inference is not None and (kind != COMPLETION or by == "entries"):
         raise InputError("inference is used for kind='completion' by documents or words only: leave it out.")
-    smoothing = check_share("smoothing", smoothing)
+    smoothing, seed = check_share("smoothing", smoothing), as_seed(random_state)
     X = count_data(clone(model), X, reset=True)
     parts: list[DocumentScores] = []
     infos: list[Any] = []

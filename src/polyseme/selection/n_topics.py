@@ -26,7 +26,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.plsa import PLSA
 from polyseme.estimators.validation import count_data
 from polyseme.kernels import Array, Floats
-from polyseme.metrics import coherence, shown_words, stability, top_words
+from polyseme.metrics import coherence, stability, top_words
 from polyseme.metrics.words import frame
 from polyseme.selection.cross_validation import (
     COMPLETION,
@@ -48,7 +48,7 @@ from polyseme.selection.reading import (
     sample_text,
 )
 from polyseme.solvers import Tempered
-from polyseme.utils import check_integer, check_share, effective_threads
+from polyseme.utils import RandomStateLike, as_seed, check_integer, check_share, effective_threads
 
 VALUES = 10
 """Number of values that a long range is reduced to."""
@@ -201,7 +201,7 @@ def select_n_topics(
     refine: bool = True,
     warm_iterations: int = 10,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     max_documents: int | None = None,
     reading: bool = True,
     progress: Progress | None = None,
@@ -244,7 +244,7 @@ def select_n_topics(
         estimator.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the folds, and of the fits of the default estimator.
     max_documents : int, default=None
         Use at most this many documents, drawn at random. None uses all to predict, and at most 5,000 to read.
@@ -258,6 +258,7 @@ def select_n_topics(
     Selection
         The chosen numbers, the reasons, and the scores of all numbers.
     """
+    random_state = as_seed(random_state)
     estimator = _checked_estimator(estimator, n_jobs, random_state)
     X = count_data(clone(estimator), X, reset=True)
     everything = X
@@ -429,7 +430,7 @@ class TopicPath:
             combine_scores(fold_scores, [fold.test for fold in self._folds]),
             fold_scores,
             [fitted.topic_word for fitted in fits],
-            [shown_words(fitted) for fitted in fits],
+            [top_words(fitted) for fitted in fits],
             float(logs.mean()),
             float((2 * parameters - 2 * logs).mean()),
             float((parameters * np.log(tokens) - 2 * logs).mean()),

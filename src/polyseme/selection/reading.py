@@ -53,7 +53,7 @@ from polyseme.kernels import (
 )
 from polyseme.progress import pluralize
 from polyseme.solvers.initialize import named_start
-from polyseme.utils import check_integer, check_n_topics, effective_threads
+from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_topics, effective_threads
 
 BETA = 0.85
 """Power of the posteriors in the fits that choose a number of topics. Of 0.85, 0.9 and 1, 0.85 gave the number nearest
@@ -164,7 +164,7 @@ def reading_n_topics(
     *,
     max_documents: int | None = MAX_DOCUMENTS,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     structured: bool | None = None,
     progress: Progress | None = None,
 ) -> ReadingChoice:
@@ -182,7 +182,7 @@ def reading_n_topics(
         Use at most this many documents, drawn at random. None uses all.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the samples and the fits.
     structured : bool or None, default=None
         `Selection.structured`, if it is known. None tests it.
@@ -194,6 +194,7 @@ def reading_n_topics(
     ReadingChoice
         The number, the reason, and the agreement of all numbers tried.
     """
+    random_state = as_seed(random_state)
     X, total = _sampled(X, max_documents, random_state)
     counts = sparse_counts(X, np.dtype(np.float32))
     few = _few_documents(counts)
@@ -222,7 +223,7 @@ def reading_topics(
     *,
     max_documents: int | None = MAX_DOCUMENTS,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
 ) -> Floats:
     """Return the topics of one of the fits of `reading_n_topics`, a start for ``PLSA(n_topics, init=(None, topics))``.
 
@@ -238,7 +239,7 @@ def reading_topics(
         As in `reading_n_topics`.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         As in `reading_n_topics`.
 
     Returns
@@ -246,6 +247,7 @@ def reading_topics(
     ndarray of shape (n_topics, n_words)
         P(w|z), without zeros.
     """
+    random_state = as_seed(random_state)
     X, _ = _sampled(X, max_documents, random_state)
     counts, words = _shared_words(sparse_counts(X, np.dtype(np.float32)))
     values = path_values(counts.n_docs, counts.n_words) if counts.n_docs >= FEW_DOCUMENTS else []
@@ -263,7 +265,7 @@ def consensus_topics(
     *,
     max_documents: int | None = MAX_DOCUMENTS,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> Floats | None:
     """Return the topics that several short fits share, a start for ``PLSA(n_topics, init=(None, topics))``.
@@ -282,7 +284,7 @@ def consensus_topics(
         Use at most this many documents, drawn at random. None uses all.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the sample and the fits.
     progress : callable, default=None
         Called with (fits done, number of fits, description).
@@ -304,6 +306,7 @@ def consensus_topics(
     >>> model.components_.shape
     (3, 50)
     """
+    random_state = as_seed(random_state)
     X, _ = _sampled(X, max_documents, random_state)
     counts, words = _shared_words(sparse_counts(X, np.dtype(np.float32)))
     n_fits = min(_FITS, _MAX_POOLED // check_n_topics(n_topics))

@@ -33,5 +33,7 @@ def compare_mixture(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = [model.fit(training) for model in (MultinomialMixture(n_topics, **common), plsa)]
-    mixture, other = (model.completion_report(X[np.flatnonzero(held_out)], seed=random_state) for model in models)
+    mixture, other = (
+        model.completion_report(X[np.flatnonzero(held_out)], random_state=random_state) for model in models
+    )
     return mixture, other

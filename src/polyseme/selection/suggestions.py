@@ -15,7 +15,7 @@ from polyseme.estimators.validation import count_data
 from polyseme.kernels import Array, Floats, SparseCounts, Want
 from polyseme.selection.cross_validation import scored_topics
 from polyseme.selection.n_topics import Selection, select_n_topics, topic_counts
-from polyseme.utils import MAX_COUNT, check_nonnegative, effective_threads
+from polyseme.utils import MAX_COUNT, RandomStateLike, as_seed, check_nonnegative, effective_threads
 
 _MIN_TOKENS = 2.0
 """Documents with fewer tokens of a topic are not used to split it."""
@@ -99,7 +99,7 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSug
 
 
 def suggest_splits(
-    model: Any, X: Any, *, min_gain: float = 0.02, random_state: int = 0, n_jobs: int | None = None
+    model: Any, X: Any, *, min_gain: float = 0.02, random_state: RandomStateLike = 0, n_jobs: int | None = None
 ) -> list[SplitSuggestion]:
     """Return topics whose tokens contain more than one subject, those with the largest gain first.
 
@@ -115,7 +115,7 @@ def suggest_splits(
     min_gain : float, default=0.02
         Smallest gain in nats per token. Overlapping topics give a small gain even for a topic with one subject, which
         is significant in a large corpus.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the folds and the fits.
     n_jobs : int, default=None
         Number of threads; None uses all cores.
@@ -125,6 +125,7 @@ def suggest_splits(
     list of SplitSuggestion
         The topics.
     """
+    random_state = as_seed(random_state)
     fitted = scored_topics(model)
     min_gain = check_nonnegative("min_gain", min_gain)
     counts = sparse_counts(count_data(model, X, reset=False), fitted.topic_word.dtype)

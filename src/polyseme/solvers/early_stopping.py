@@ -23,6 +23,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, inner
 from polyseme.solvers.base import Auto, FitProblem, Requirement, Solver, SolverRun
+from polyseme.utils import as_seed
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class EarlyStopping(Solver):
         iteration: topics that are nearly equal can get worse for some iterations first.
     smoothing : float, default=0.01
         Weight of the unigram in the held-out probability.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the choice of held-out tokens or documents.
     solver : Solver or None, default=None
         Solver that is stopped. None: the solver of the estimator.
@@ -62,8 +63,11 @@ class EarlyStopping(Solver):
     by: str = "documents"
     patience: int = 5
     smoothing: float = 0.01
-    seed: int = 0
+    random_state: int = 0
     solver: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
 
     @property
     def _label(self) -> str:
@@ -96,11 +100,11 @@ class EarlyStopping(Solver):
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
         solver = self._inner
         if self.folds == 1:
-            held_out = hold_out_tokens(problem.corpus, self.held_out, self.seed, self.smoothing)
+            held_out = hold_out_tokens(problem.corpus, self.held_out, self.random_state, self.smoothing)
             inner = solver.begin(problem._replace(corpus=held_out.corpus), theta, phi)
             return EarlyStoppingRun(inner, [(held_out, inner)], self.patience)
         scored = []
-        for part in _FOLDS[self.by](problem.corpus, self.folds, self.seed, self.smoothing):
+        for part in _FOLDS[self.by](problem.corpus, self.folds, self.random_state, self.smoothing):
             start = theta if part.rows is None else np.ascontiguousarray(theta[part.rows])
             scored.append((part, solver.begin(problem._replace(corpus=part.corpus), start, phi)))
         return EarlyStoppingRun(solver.begin(problem, theta, phi), scored, self.patience)

@@ -41,6 +41,7 @@ from polyseme.solvers.dirichlet import (
     first_lambda,
 )
 from polyseme.solvers.initialize import named_start
+from polyseme.utils import as_seed
 
 _MAX_SEED = 1 << 31
 _OFFSET = 64.0
@@ -75,7 +76,7 @@ class StepwiseEM(Solver):
         Exponent of the step size, above 0.5 and at most 1, as convergence requires.
     doc_steps : int, default=10
         EM steps per document.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the order of the documents.
     """
 
@@ -89,9 +90,10 @@ class StepwiseEM(Solver):
     offset: float = 10.0
     decay: float = 0.7
     doc_steps: int = 10
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
         if (self.batch_size is not None and self.batch_size < 1) or self.doc_steps < 1:
             raise InputError("StepwiseEM: batch_size and doc_steps must be at least 1.")
         check_schedule("StepwiseEM", self.offset, self.decay)
@@ -171,7 +173,7 @@ class OnlineVariational(VariationalSolver):
     def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
         # From topics near the uniform distribution a pass ends at a much higher perplexity: exp(psi(alpha)) is tiny for
         # a topic that a document dropped, and the first batches drop nearly all of them.
-        model, solver = Model(n_topics), StepwiseEM(seed=int(rng.integers(_MAX_SEED)))
+        model, solver = Model(n_topics), StepwiseEM(random_state=int(rng.integers(_MAX_SEED)))
         run = solver.begin(
             FitProblem(model, corpus), *named_start("random", corpus, model, rng, variance=solver.start_variance)
         )
@@ -478,7 +480,7 @@ class _StepwiseRun(SolverRun):
         return (self._joint / np.where(sums > 0, sums, 1)).astype(self._joint.dtype)
 
     def advance(self) -> None:
-        seed = (self._settings.seed, self._passes)
+        seed = (self._settings.random_state, self._passes)
         size = self._settings.documents_per_batch(self._corpus.n_docs)
         read = partial(_read_shard, self._settings, self.model, size, seed)
         seen = float(self._passes * self._corpus.n_docs)

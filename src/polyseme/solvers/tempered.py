@@ -22,6 +22,7 @@ from polyseme.kernels import Array
 from polyseme.solvers.ascent import EMRun
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
 from polyseme.solvers.early_stopping import hold_out_tokens
+from polyseme.utils import as_seed
 
 _SAME_TOPIC = 0.05
 """Topics at a total variation distance of at most this count as equal."""
@@ -74,7 +75,7 @@ class HeldOutTempered(Solver):
     patience : int, default=5
         Iterations without a gain after which beta decreases. A random start may need 10: its score improves only after
         a few iterations.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the choice of held-out tokens.
     least_gain : float, default=1e-4
         Smallest gain that counts, in nats per held-out token.
@@ -92,9 +93,12 @@ class HeldOutTempered(Solver):
     shrink: float = 0.9
     smoothing: float = 0.01
     patience: int = 5
-    seed: int = 0
+    random_state: int = 0
     least_gain: float = 1e-4
     tries: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
 
     def check(self) -> None:
         if not 0 < self.held_out < 1 or not 0 < self.shrink < 1 or not 0 < self.smoothing < 1:
@@ -128,7 +132,7 @@ class Annealed(Solver):
         Iterations per beta.
     noise : float, default=0.01
         Relative noise on the topics at the start of a stage, so that equal topics can separate.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the noise.
     """
 
@@ -139,7 +143,10 @@ class Annealed(Solver):
     stages: int = 9
     steps: int = 10
     noise: float = 0.01
-    seed: int = 0
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
 
     def check(self) -> None:
         if self.stages < 1 or self.steps < 1 or not 0 <= self.noise < 1:
@@ -180,7 +187,7 @@ class HeldOutRun(_ScheduledRun):
 
     def __init__(self, settings: HeldOutTempered, problem: FitProblem, theta: Array, phi: Array) -> None:
         self._settings = settings
-        tokens = hold_out_tokens(problem.corpus, settings.held_out, settings.seed, settings.smoothing)
+        tokens = hold_out_tokens(problem.corpus, settings.held_out, settings.random_state, settings.smoothing)
         self._problem, self._token_score = problem._replace(corpus=tokens.corpus), tokens.score
         self._best: EMRun | None = None  # of the earlier descents
         self._best_score = -np.inf
@@ -248,7 +255,7 @@ class AnnealedRun(_ScheduledRun):
 
     def __init__(self, settings: Annealed, problem: FitProblem, theta: Array, phi: Array) -> None:
         self._settings, self._problem = settings, problem
-        self._rng = np.random.default_rng(settings.seed)
+        self._rng = np.random.default_rng(settings.random_state)
         self._betas = [float(beta) for beta in np.linspace(settings.start, settings.stop, settings.stages)]
         self._iteration = 0
         self.stages: list[tuple[float, int]] = []

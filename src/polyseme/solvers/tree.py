@@ -52,6 +52,7 @@ from polyseme.solvers.base import Snapshot, advance_to_end
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.early_stopping import without_tokens
 from polyseme.solvers.initialize import named_start
+from polyseme.utils import as_seed
 
 _START_SMOOTHING = 0.1
 """Weight of the uniform distribution and of the unigram in a start from PLSA. EM cannot increase a zero."""
@@ -81,7 +82,7 @@ class TreeGrowth:
         EM iterations after each split.
     patience : int, default=3
         Growth ends when this many leaves in a row, the largest first, gained nothing by a split.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the choice of held-out tokens.
     """
 
@@ -89,9 +90,10 @@ class TreeGrowth:
     held_out: float = 0.1
     steps: int = 20
     patience: int = 3
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
         if not (self.max_leaves >= 2 and self.steps >= 1 and self.patience >= 1 and 0 < self.held_out < 1):
             raise InputError(
                 "TreeGrowth: max_leaves must be at least 2, steps and patience at least 1, held_out between 0 and 1."
@@ -325,7 +327,7 @@ def grow(
 
     The tree does not grow if there are too few tokens to hold some out.
     """
-    held_out = split_tokens(corpus.by_doc, settings.seed, settings.held_out)[1]
+    held_out = split_tokens(corpus.by_doc, settings.random_state, settings.held_out)[1]
     try:
         training, mean_log = without_tokens(corpus, held_out, _SMOOTHING)
     except UnsupportedError:

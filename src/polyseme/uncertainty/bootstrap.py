@@ -48,7 +48,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators import PLSA
 from polyseme.estimators.validation import count_data
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows
-from polyseme.metrics import shown_words
+from polyseme.metrics import top_words
 from polyseme.metrics.clustering import label_numbers
 from polyseme.metrics.coherence import Cooccurrence, coherence_of
 from polyseme.metrics.words import fitted_topics, word_amounts
@@ -62,7 +62,7 @@ from polyseme.uncertainty.intervals import (
     normal_intervals,
     share_intervals,
 )
-from polyseme.utils import check_integer, check_n_jobs, effective_threads
+from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_jobs, effective_threads
 
 _MIX = 0.05
 """Share of the unigram in the topics from which documents are drawn: a topic without a word would never get it."""
@@ -202,7 +202,7 @@ class Bootstrap:
     concentration: float
     vocabulary: Array | None
 
-    def doc_topic(self, X: Any, *, n_draws: int = 400, random_state: int = 0) -> Intervals:
+    def doc_topic(self, X: Any, *, n_draws: int = 400, random_state: RandomStateLike = 0) -> Intervals:
         """Return P(z|d) of documents with intervals from draws of their posteriors, with the topics fixed.
 
         Parameters
@@ -211,7 +211,7 @@ class Bootstrap:
             Counts.
         n_draws : int, default=400
             Number of draws.
-        random_state : int, default=0
+        random_state : int, RandomState or Generator, default=0
             Seed of the draws.
 
         Returns
@@ -224,7 +224,7 @@ class Bootstrap:
         counts, _ = select_known_words(counts, np.asarray(topics.sum(axis=0) > 0))
         prior = prior_of(self.concentration, self.topic_weights.estimate)
         gamma = document_posteriors(counts, topics, prior, n_threads=1)
-        rng, tail = np.random.default_rng(random_state), (1 - self.level) / 2
+        rng, tail = np.random.default_rng(as_seed(random_state)), (1 - self.level) / 2
         parts = []
         for rows, block in counts.blocks(max(1, _NUMBERS // (n_draws * len(topics)))):
             draws = posterior_draws(block, topics, prior, gamma[rows], n_draws, rng)
@@ -255,7 +255,7 @@ def bootstrap(
     level: float = 0.95,
     n_simulations: int = 20,
     n_words: int = 10,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Bootstrap:
@@ -281,7 +281,7 @@ def bootstrap(
         Number of fits to documents drawn from the model, which measure the bias of short documents. 0: no correction.
     n_words : int, default=10
         Number of words of each topic whose ranks and coherence get intervals.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the random numbers.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
@@ -306,7 +306,7 @@ def bootstrap(
     units = _Units.of(clusters, counts.n_docs)
     sampling = Sampling(level, min(n_resamples, units.n) - 1, float(np.sqrt(units.n / (units.n - 1))))
     fits = _Fits(counts, fitted.n_topics, effective_threads(check_n_jobs(n_jobs)))
-    words = shown_words(word_amounts(model), n_words)
+    words = top_words(word_amounts(model), n_words)
 
     center = fits.one(Problem(fitted.n_topics, fitted.topic_word))
     topics = center.topic_word.astype(np.float64)
@@ -314,8 +314,8 @@ def bootstrap(
     shares = tables.shares(topics, np.ones(counts.n_docs))
     total = n_resamples + n_simulations
 
-    start = (center.doc_topic, center.topic_word)
-    draws = (units.weights(np.random.default_rng([random_state, 0, number])) for number in range(n_resamples))
+    seed, start = as_seed(random_state), (center.doc_topic, center.topic_word)
+    draws = (units.weights(np.random.default_rng([seed, 0, number])) for number in range(n_resamples))
     spread, resamples = _Moments(topics), []
     for problem, fit in fits.of(Problem(fitted.n_topics, start, weights) for weights in draws):
         assert problem.document_weights is not None
@@ -336,7 +336,7 @@ def bootstrap(
     source = _Source.of(counts, topics, prior_of(concentration, shares[0]), fits.n_threads)
     bias, found, expected = _Moments(source.topics), [], []
     for number in range(n_simulations):
-        theta, sample = source.draw(np.random.default_rng([random_state, 1, number]))
+        theta, sample = source.draw(np.random.default_rng([seed, 1, number]))
         start = (theta.astype(counts.dtype), source.topics.astype(counts.dtype))
         matched = _matched(source.topics, fits.one(Problem(fitted.n_topics, start, counts=sample)).topic_word)
         bias.add(matched)

@@ -75,8 +75,8 @@ class TestPaths:
         path = tmp_path / "table.data"
         write_csv(path, ROWS)
         options = {"format": "csv", "text": "title", "label": "date", "encoding": "utf-8", "categories": ["2021"]}
-        documents = list(open_source(path, **options, noise=1, seed=3, limits=Limits(document=1000)))
-        assert documents == list(read(path, **options, noise=1, seed=3))
+        documents = list(open_source(path, **options, noise=1, random_state=3, limits=Limits(document=1000)))
+        assert documents == list(read(path, **options, noise=1, random_state=3))
         assert len(documents) == 2
 
     def test_standard_input(self, monkeypatch):

@@ -232,12 +232,12 @@ def test_samples_are_random_reproducible_and_in_order(tmp_path):
         reader = read(path, **arguments)
         return [int(d.id) for d in reader], reader
 
-    first, reader = sampled(sample=50, seed=1)
-    assert first == sampled(sample=50, seed=1)[0] == sorted(first)
+    first, reader = sampled(sample=50, random_state=1)
+    assert first == sampled(sample=50, random_state=1)[0] == sorted(first)
     assert len(set(first)) == 50
     assert reader.dropped == {"not in the sample": 950}
-    assert first != sampled(sample=50, seed=2)[0]
-    means = [sum(sampled(sample=50, seed=seed)[0]) / 50 for seed in range(40)]
+    assert first != sampled(sample=50, random_state=2)[0]
+    means = [sum(sampled(sample=50, random_state=seed)[0]) / 50 for seed in range(40)]
     assert abs(sum(means) / 40 - 499.5) < 4 * 289 / (50 * 40) ** 0.5
     assert sampled(sample=5000)[0] == list(range(1000))
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.cli.options import JSON, QUIET, RunFolder, check_inputs, open_level, takes
 from polyseme.errors import InputError
-from polyseme.options import READING, SAMPLING, SEED, Option
+from polyseme.options import RANDOM_STATE, READING, SAMPLING, Option
 from polyseme.progress import print_line
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ WORDS_SHOWN = 8
     ),
     *READING,
     *SAMPLING,
-    SEED,
+    RANDOM_STATE,
     JSON,
     QUIET,
 )
@@ -80,7 +80,7 @@ def evaluate(
     if inputs:
         frame, counts = count_words(opened.store, read(inputs, **reading), report)
         labels = frame["label"].to_list()
-    elif any(value for name, value in reading.items() if name != "seed"):
+    elif any(value for name, value in reading.items() if name != "random_state"):
         raise InputError("Options such as --text describe INPUT, but no INPUT is given: add it, or omit these options.")
     else:
         counts, labels = opened.corpus.counts, opened.corpus.labels

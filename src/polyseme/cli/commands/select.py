@@ -13,7 +13,7 @@ from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.cli.options import JSON, QUIET, Inputs, check_inputs, takes
 from polyseme.errors import InputError
 from polyseme.io.files import write_output
-from polyseme.options import COUNTING, N_FOLDS, OUTPUT, READING, SAMPLING, SEED, TOPICS, Option, checked
+from polyseme.options import COUNTING, N_FOLDS, OUTPUT, RANDOM_STATE, READING, SAMPLING, TOPICS, Option, checked
 
 if TYPE_CHECKING:
     from polyseme.selection import Selection
@@ -40,7 +40,7 @@ _MAX_NUMBERS = 1000
     *READING,
     *SAMPLING,
     *COUNTING,
-    SEED,
+    RANDOM_STATE,
     Option("plot", "Plot to write, by default INPUT-topics.png.", OUTPUT, Path, metavar="FILE"),
     JSON,
     QUIET,
@@ -52,7 +52,7 @@ def select(
     runs: int,
     refine: bool,
     plot: Path | None,
-    seed: int,
+    random_state: int,
     as_json: bool,
     quiet: bool,
     **given: Any,
@@ -88,14 +88,14 @@ def select(
         raise InputError(f"--plot cannot write the format {kind!r}: use .png, .svg or .pdf.")
     if not path.parent.is_dir():
         raise InputError(f"--plot: the folder {path.parent} does not exist.")
-    reader = read(inputs, seed=seed, **checked(given, (*READING, *SAMPLING)))
+    reader = read(inputs, random_state=random_state, **checked(given, (*READING, *SAMPLING)))
     vectorizer = Vectorizer(**counting_of(given))
     counts = count_documents(reader, vectorizer, report)
     if numbers is not None:
         check_n_documents(counts.shape[0], max(numbers))
     with report.stage("Choosing the number of topics") as update:
         selection = select_n_topics(
-            counts, numbers, n_folds=n_folds, folds_run=runs, refine=refine, random_state=seed, progress=update
+            counts, numbers, n_folds=n_folds, folds_run=runs, refine=refine, random_state=random_state, progress=update
         )
     image = io.BytesIO()
     plot_selection(selection).figure.savefig(image, format=kind, dpi=150)

@@ -51,7 +51,7 @@ def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt
 
       polyseme topics letters-run --prompt > prompt.txt
     """
-    from polyseme.metrics import shown_words
+    from polyseme.metrics import top_words
     from polyseme.metrics.coherence import coherence_of
 
     opened = open_level(run, level)
@@ -60,7 +60,7 @@ def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt
             raise InputError("--prompt prints a text: leave --json out.")
         print_data(opened.naming_prompt(words, documents))
         return
-    coherence = coherence_of(_cooccurrence(opened, shown_words(opened.word_amounts))).topics
+    coherence = coherence_of(_cooccurrence(opened, top_words(opened.word_amounts))).topics
     rows = topic_rows(opened, n_words=words, n_documents=documents, coherence=coherence)
     if as_json:
         print_json([row.as_dict() for row in rows])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from polyseme.errors import InputError
 from polyseme.options import named
@@ -95,7 +95,7 @@ def read(
     sample: int | None = None,
     categories: Sequence[str] | None = None,
     noise: int = 0,
-    seed: int = 0,
+    random_state: Any = 0,
     uncategorized: bool = False,
     limits: Limits | None = None,
 ) -> Reader:
@@ -131,7 +131,7 @@ def read(
         applies to these documents.
     noise : int, default=0
         Number of random other documents in addition to those of `categories`.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the random choices.
     uncategorized : bool, default=False
         Whether to read the articles of a MediaWiki dump that have no category.
@@ -145,7 +145,7 @@ def read(
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"There is no format {format!r}: choose one of {', '.join(FORMATS)}.")
-    choose = choice(sample, categories, noise, seed)
+    choose = choice(sample, categories, noise, random_state)
     settings = Settings(
         columns=column_names(text, id, title, label, time),
         encoding=None if encoding is None else check_encoding(encoding),

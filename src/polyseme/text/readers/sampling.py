@@ -5,18 +5,20 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from polyseme.errors import InputError
-from polyseme.options import SAMPLING, SEED, checked, named
+from polyseme.options import RANDOM_STATE, SAMPLING, checked, named
 from polyseme.text.readers.inputs import Document
 
 Choose = Callable[[Iterator[Document], Callable[[str], None]], Iterator[Document]]
 """Function from all documents to the chosen ones. It calls its second argument with the reason for each drop."""
 
 
-def choice(sample: int | None, categories: Sequence[str] | None, noise: int, seed: int) -> Choose:
+def choice(sample: int | None, categories: Sequence[str] | None, noise: int, random_state: Any) -> Choose:
     """Return the function that draws the sample. Raises InputError for options that contradict each other."""
-    checked({"sample": sample, "noise": noise, "seed": seed}, (*SAMPLING, SEED))
+    given = {"sample": sample, "noise": noise, "random_state": random_state}
+    seed = checked(given, (*SAMPLING, RANDOM_STATE))["random_state"]
     if noise and categories is None:
         raise InputError(
             f"{named('noise')} is the number of documents of other categories: name categories with "

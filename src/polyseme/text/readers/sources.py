@@ -64,7 +64,7 @@ def open_source(
     sample: int | None = None,
     categories: Sequence[str] | None = None,
     noise: int = 0,
-    seed: int = 0,
+    random_state: Any = 0,
     uncategorized: bool = False,
     limits: Limits | None = None,
 ) -> Reader:
@@ -100,7 +100,7 @@ def open_source(
         Read only documents with a label that contains one of these names, as whole words, ignoring case.
     noise : int, default=0
         Number of random other documents in addition to those of `categories`.
-    seed : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the random choices.
     uncategorized : bool, default=False
         Whether to read the articles of a MediaWiki dump that have no category.
@@ -125,8 +125,8 @@ def open_source(
         return source
     paths = _paths_of(source)
     if paths is not None:
-        return read(paths, seed=seed, **for_files, **for_tables, **for_samples)
-    choose = choice(sample, categories, noise, seed)
+        return read(paths, random_state=random_state, **for_files, **for_tables, **for_samples)
+    choose = choice(sample, categories, noise, random_state)
     _refuse(for_files, "data in memory", "leave it out")
     kinds = _type_names(source)
     if kinds & {"pandas.DataFrame", "polars.DataFrame"}:
