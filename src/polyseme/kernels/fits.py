@@ -77,11 +77,12 @@ class CoordinateFit:
         """
         by_doc, by_word = counts.by_doc, counts.by_word
         check_operands(by_doc, self.docs, self.words, counts.weights)
-        weights = np.ones(by_doc.n_docs) if counts.weights is None else counts.weights
+        weights = np.ones(by_doc.n_docs) if counts.weights is None else np.ascontiguousarray(counts.weights)
         done: int = _kernels.coordinate_fit(
             by_doc.indptr, by_doc.indices, by_doc.values, by_word.indptr, by_word.indices, by_word.values,
-            counts.totals, weights, self.docs, self.words, self.extrapolated, self._new_docs, self._new_words,
-            self.numbers, topics=n_topics, passes=passes, extrapolate=extrapolate, enough=PASS_TOLERANCE,
-            max_iter=max_iter, tol=tol, stop=np.zeros(1, np.uint8) if stop is None else stop, n_threads=n_threads,
+            np.ascontiguousarray(counts.totals), weights, self.docs, self.words, self.extrapolated, self._new_docs,
+            self._new_words, self.numbers, topics=n_topics, passes=passes, extrapolate=extrapolate,
+            enough=PASS_TOLERANCE, max_iter=max_iter, tol=tol, n_threads=n_threads,
+            stop=np.zeros(1, np.uint8) if stop is None else stop,
         )  # fmt: skip
         return done

@@ -16,8 +16,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import NamedTuple
 
+import numpy as np
+
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Counts, ReciprocalSums
+from polyseme.kernels import Array, Counts, Floats, ReciprocalSums
 
 
 class Zeros(Enum):
@@ -127,6 +129,40 @@ class Loss(ABC):
         tuple of ndarray
             Ratios of the numerator and of the denominator, with the shape of x.
         """
+
+    def row_constants(self, x: Array) -> Floats | None:
+        """Return what each row of x adds to the loss whatever q is, or None if that is not computed separately.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_rows, n_columns)
+            Rows of the data.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or None
+            Sums in float64.
+        """
+        return None
+
+    def row_values(self, x: Array, q: Array, denominators: Array, constants: Floats | None) -> Floats:
+        """Return the loss of each row.
+
+        Parameters
+        ----------
+        x, q : ndarray of shape (n_rows, n_columns)
+            Rows of the data and their approximations.
+        denominators : ndarray of shape (n_rows, n_columns)
+            The second result of `ratios`.
+        constants : ndarray of shape (n_rows,), or None
+            Result of `row_constants`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Sums in float64.
+        """
+        return np.asarray(self.values(x, q).sum(axis=1, dtype=np.float64))
 
     def check_data(self, counts: Counts) -> None:
         """Check that the loss is finite for data.

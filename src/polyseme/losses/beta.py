@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.kernels import Array, ReciprocalSums
+from polyseme.kernels import Array, Floats, ReciprocalSums
 from polyseme.losses.base import Loss, Powers, Zeros
 
 _NAMES = {0.0: "itakura-saito", 1.0: "kullback-leibler", 2.0: "squared"}
@@ -93,4 +93,16 @@ class Beta(Loss):
         if self.beta == 1:
             return x / q, np.ones_like(q)
         power = q ** (self.beta - 1)
-        return x * power / q, power
+        numerator = x * power
+        return np.divide(numerator, q, out=numerator), power
+
+    def row_constants(self, x: Array) -> Floats | None:
+        return None if self.beta in _NAMES else np.asarray((x.astype(np.float64) ** self.beta).sum(axis=1))
+
+    def row_values(self, x: Array, q: Array, denominators: Array, constants: Floats | None) -> Floats:
+        if constants is None:
+            return super().row_values(x, q, denominators, constants)
+        # with q^(beta - 1), which the update needs too, and x^beta summed once
+        beta = self.beta
+        own, cross = (np.einsum("dw,dw->d", factor, denominators, dtype=np.float64) for factor in (q, x))
+        return np.maximum((constants + (beta - 1) * own - beta * cross) / (beta * (beta - 1)), 0)

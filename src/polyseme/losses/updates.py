@@ -80,6 +80,8 @@ class LossSums:
         self._weights = weights
         self._n_topics, self._n_threads = n_topics, n_threads
         self._kept: ReciprocalSums | None = None
+        self._row_constants: dict[int, Floats | None] = {}
+        """`Loss.row_constants` of each block, by its first row."""
         self._linear = counts.is_sparse and loss.zeros is Zeros.LINEAR
 
     @property
@@ -187,9 +189,12 @@ class LossSums:
         def one_block(block: slice) -> None:
             x = self._counts.dense_rows(block)
             q = self._approximation(A[block, :K], topics, block)
-            losses[block] = self._loss.values(x, q).sum(axis=1, dtype=np.float64)
+            ratios = self._loss.ratios(x, q)
+            if block.start not in self._row_constants:
+                self._row_constants[block.start] = self._loss.row_constants(x)
+            losses[block] = self._loss.row_values(x, q, ratios[1], self._row_constants[block.start])
             if update:
-                for sums, ratio in zip(terms, self._loss.ratios(x, q), strict=True):
+                for sums, ratio in zip(terms, ratios, strict=True):
                     sums[block, :K] = ratio @ topics.T
 
         for _ in map_in_threads(one_block, self._blocks, self._n_threads):
