@@ -20,7 +20,7 @@ LAYERS = (
     {"text", "estimators", "scale"},
     {"selection", "retrieval", "datasets"},
     {"uncertainty"},
-    {"runs", "plots"},
+    {"runs", "plots", "signatures"},
     {"explore"},
     {"__init__"},
     {"cli"},

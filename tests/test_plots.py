@@ -16,6 +16,7 @@ from polyseme.plots import (
     plot_convergence,
     plot_document_map,
     plot_map,
+    plot_signatures,
     plot_simplex,
     plot_topic_graph,
     plot_topics,
@@ -211,3 +212,14 @@ def test_a_consensus_is_drawn_with_its_choice():
     np.testing.assert_allclose(stability.get_ydata(), [row.stability for row in found.solutions.values()])
     np.testing.assert_allclose(least.get_ydata(), [row.least_stability for row in found.solutions.values()])
     assert f"chosen: {found.chosen}" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_signatures_are_drawn_in_percent_with_a_color_for_each_substitution():
+    types = ["A[C>A]A", "A[C>A]C", "A[T>G]A"]
+    panels = plot_signatures([[1, 1, 2], [0, 3, 1]], types, ["one", "two"])
+    assert [ax.get_title(loc="left") for ax in panels] == ["one", "two"]
+    np.testing.assert_allclose([bar.get_height() for bar in panels[0].patches], [25, 25, 50])
+    first, second, third = (bar.get_facecolor() for bar in panels[1].patches)
+    assert first == second != third
+    with pytest.raises(InputError, match=r"A\[C>T\]G"):
+        plot_signatures([[1, 2]], ["one", "two"])
