@@ -70,9 +70,9 @@ def test_groups_of_the_same_documents_do_not_differ(found):
 def test_shares_of_groups_are_means_of_the_weights_of_documents():
     priors = np.array([[0.6, 0.2, 0.1], [0.1, 0.2, 0.6]])
     parts = [drawn(400, seed, prior, 25.0) for seed, prior in enumerate(priors)]
-    X = sp.vstack([part.counts for part in parts], format="csr")
+    X = sp.vstack([part.counts() for part in parts], format="csr")
     result = bootstrap(fitted(X), X, 20, groups=np.repeat([0, 1], 400), n_simulations=5, n_jobs=1)
-    means = np.array([part.doc_topic.mean(axis=0) for part in parts])
+    means = np.array([part.doc_topic().mean(axis=0) for part in parts])
     np.testing.assert_allclose(result.groups.shares.estimate, means, atol=0.03)
     difference = result.groups.compare(0, 1)
     assert difference.p_values[0] < 1e-4
@@ -81,7 +81,7 @@ def test_shares_of_groups_are_means_of_the_weights_of_documents():
 
 
 def test_the_spread_of_one_topic_is_that_of_a_ratio_of_sums():
-    X = drawn(400, 5).counts
+    X = drawn(400, 5).counts()
     result = bootstrap(PLSA(1, n_jobs=1).fit(X), X, 200, n_simulations=0, n_jobs=1)
     p, lengths = np.asarray(X.sum(axis=0)).ravel() / X.sum(), np.asarray(X.sum(axis=1)).reshape(-1, 1)
     linear = (X.toarray() - lengths * p) / X.sum()
@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(corpus):
 
 
 def test_copies_of_documents_count_once_if_they_are_clusters():
-    X = drawn(150, 7).counts
+    X = drawn(150, 7).counts()
     copies = sp.vstack([X] * 4, format="csr")
     model = fitted(X)
     single = bootstrap(model, X, 40, n_simulations=0, n_jobs=1).topic_weights.error
@@ -114,7 +114,7 @@ def test_copies_of_documents_count_once_if_they_are_clusters():
 
 
 def test_a_topic_that_does_not_come_back_is_reported():
-    X = drawn(150, 2).counts
+    X = drawn(150, 2).counts()
     result = bootstrap(
         fitted(X, 8, np.random.default_rng(0).dirichlet(np.ones(60), 8)), X, 20, n_simulations=2, n_jobs=1
     )
@@ -124,7 +124,7 @@ def test_a_topic_that_does_not_come_back_is_reported():
 
 def test_pairs_of_tokens_show_the_concentration():
     for prior in (0.1, 1.0):
-        counts = sparse_counts(drawn(2000, 1, prior, 20.0).counts, np.dtype(np.float32))
+        counts = sparse_counts(drawn(2000, 1, prior, 20.0).counts(), np.dtype(np.float32))
         assert pair_concentration(counts, TOPICS) == pytest.approx(3 * prior, rel=0.25)
 
 
