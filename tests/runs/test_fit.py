@@ -3,8 +3,10 @@
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,10 @@ from polyseme import InputError, UnsupportedError
 from polyseme.progress import SilentReporter
 from polyseme.runs import choosing, counting, fitting
 from polyseme.runs import store as folder
+from polyseme.runs.reading import reader_notes
 from polyseme.selection import consensus_topics, reading_topics
 from polyseme.selection.short_texts import compare_mixture
-from polyseme.text import Document, read
+from polyseme.text import Document, Problems, read
 
 SETTINGS = {"max_df": 1.0}
 
@@ -419,3 +422,9 @@ def test_few_and_short_documents_are_said_to_be_so(capsys: pytest.CaptureFixture
     printed = " ".join(capsys.readouterr().err.split())
     assert "read them." not in printed
     assert "counted words per document are too few to tell its topics" in printed
+
+
+def test_notes_count_the_files_that_they_are_about():
+    notes = Counter({"Dates are day first": 2, "Columns: text": 1})
+    reader = SimpleNamespace(notes=notes, dropped={}, problems=Problems())
+    assert list(reader_notes(reader)) == ["Dates are day first (2 files).", "Columns: text."]

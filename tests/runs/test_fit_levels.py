@@ -91,6 +91,7 @@ def test_a_level_answers_what_a_run_answers(fitted, tmp_path):
     assert sample.doc_topic.shape == (50, 4)
     assert sample.corpus.counts.shape[0] == 50
     assert sample.level(2).corpus is sample.corpus  # read once for all levels
+    assert fine.naming_prompt() == fine.naming_prompt(10, 3) != fine.naming_prompt(10, 4)
 
 
 def test_a_search_at_a_level_uses_its_topics(run):
