@@ -16,7 +16,7 @@ import numpy as np
 
 import polyseme
 from common import DATA, load_lines
-from polyseme.runs.models import seed_columns
+from polyseme.runs.seed_words import seed_columns
 from polyseme.runs.seeds import seed_documents
 
 N_NEWS = 3000

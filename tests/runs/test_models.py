@@ -14,16 +14,8 @@ from polyseme import InputError
 from polyseme.core.tree import as_tree
 from polyseme.datasets import synthetic_corpus
 from polyseme.io import models as storage
-from polyseme.runs.models import (
-    MODELS,
-    SEED_SHARE,
-    even_tree,
-    make_model,
-    read_seeds,
-    seed_columns,
-    seed_prior,
-    text_model,
-)
+from polyseme.runs.models import MODELS, even_tree, make_model, text_model
+from polyseme.runs.seed_words import SEED_SHARE, read_seeds, seed_columns, seed_prior
 from polyseme.scale import write_shards
 from polyseme.text import Vectorizer
 from real_data import data_file

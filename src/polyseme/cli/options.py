@@ -98,7 +98,7 @@ def _read_stop_words(path: Path | None) -> list[str] | None:
 def _read_seeds(path: Path | None) -> dict[str, list[str]] | None:
     if path is None:
         return None
-    from polyseme.runs.models import read_seeds
+    from polyseme.runs.seed_words import read_seeds
 
     return read_seeds(path)
 

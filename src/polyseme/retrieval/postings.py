@@ -310,20 +310,8 @@ def rank_combined(
 ) -> Ranking:
     """Return the k best documents by the default method.
 
-    Parameters
-    ----------
-    postings : Postings
-        Posting lists of the words.
-    query : QueryWords
-        Words of the query.
-    feedback : Feedback or None
-        Topics of the documents. None ranks by BM25 alone.
-    k : int
-        Number of documents.
-    allowed : array of bool, default=None
-        Documents that may be returned. None allows all.
-    topics : array of shape (K,), default=None
-        F. None computes it from the first documents.
+    feedback : topics of the documents; None ranks by BM25 alone. allowed : mask of the documents that may be returned.
+    topics : F; None computes it from the first documents.
     """
     if feedback is None:
         rows, sums = postings.best(query, 0.0, k, allowed)

@@ -137,18 +137,8 @@ class Scoring:
     ) -> Iterator[Ranking]:
         """Yield the k best documents for each query.
 
-        Parameters
-        ----------
-        queries : SparseRows
-            Counts of the queries.
-        method : MethodSettings
-            The method.
-        k : int
-            Number of documents.
-        allowed : array of bool, default=None
-            Documents that may be returned. None allows all.
-        document : int, default=None
-            Row of the document that is the only query. None if the queries are texts.
+        allowed : mask of the documents that may be returned. document : row of the document that is the only query;
+        None if the queries are texts.
         """
         if method.from_lists:
             space = self.model if method.combined else None

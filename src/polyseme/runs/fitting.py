@@ -17,7 +17,8 @@ from polyseme.progress import Reporter
 from polyseme.runs.choosing import sampled_counts
 from polyseme.runs.corpus import take_counts
 from polyseme.runs.info import LevelInfo, RunInfo
-from polyseme.runs.models import MODELS, seed_columns
+from polyseme.runs.models import MODELS
+from polyseme.runs.seed_words import seed_columns
 from polyseme.runs.seeds import drifted_topics
 from polyseme.runs.settings import LABELS_MODEL, FitSettings
 from polyseme.runs.write import RunDraft

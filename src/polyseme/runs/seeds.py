@@ -17,7 +17,7 @@ from polyseme.kernels import Array, Floats
 from polyseme.metrics.words import word_amounts, words_of_amounts
 from polyseme.options import named
 from polyseme.runs.corpus import RunCorpus
-from polyseme.runs.models import SeedColumns
+from polyseme.runs.seed_words import SeedColumns
 
 MIN_CORRELATION = 0.4
 """Smallest correlation of a topic with the documents of its seed words, chosen by reading what ``python

@@ -13,7 +13,8 @@ from polyseme.errors import InputError
 from polyseme.options import COUNTING, FIT, FITTING, READING, SAMPLING, checked, named
 from polyseme.runs.info import ModelInfo
 from polyseme.runs.languages import ALL, MAJORITY, SPLIT
-from polyseme.runs.models import MODELS, checked_seeds, make_model
+from polyseme.runs.models import MODELS, make_model
+from polyseme.runs.seed_words import checked_seeds
 from polyseme.text.languages import get_language
 from polyseme.utils import check_n_topics
 
