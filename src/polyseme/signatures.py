@@ -23,7 +23,7 @@ from polyseme.errors import InputError
 from polyseme.kernels import Floats
 from polyseme.metrics.words import frame
 from polyseme.selection.consensus import Consensus, consensus
-from polyseme.utils import check_share
+from polyseme.utils import RandomStateLike, check_share
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 """Substitutions of single bases, in the order in which spectra are drawn."""
@@ -159,7 +159,7 @@ def extract(
     *,
     n_fits: int = 100,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     progress: Callable[[int, int, str], Any] | None = None,
 ) -> Consensus:
     """Find the signatures that fits to Poisson resamples of the counts share, and their number.
@@ -174,7 +174,7 @@ def extract(
         Number of resamples for each number of signatures.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the resamples and the starts.
     progress : callable, default=None
         Called with (fits done, number of fits, description).

@@ -49,7 +49,7 @@ from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics.words import frame
 from polyseme.solvers.batch import Problem, fit_batch
 from polyseme.solvers.initialize import STARTS
-from polyseme.utils import check_integer, check_n_topics, effective_threads
+from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_topics, effective_threads
 
 RESAMPLES = ("documents", "counts", "none")
 _STARTS = ("random", "nndsvd", "correspondence")
@@ -171,7 +171,7 @@ def consensus(
     max_iter: int = 1000,
     tol: float = _TOLERANCE,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> Consensus:
     """Fit resampled data many times, and return the topics that the fits share.
@@ -196,7 +196,7 @@ def consensus(
         A fit ends when ten iterations gain at most this many nats per token.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, default=0
+    random_state : int, RandomState or Generator, default=0
         Seed of the resamples and the starts.
     progress : callable, default=None
         Called with (fits done, number of fits, description).
@@ -232,7 +232,7 @@ def consensus(
         raise InputError(
             f"n_topics must be at most {most}, the smaller number of documents and words, got {numbers[-1]}."
         )
-    n_threads = effective_threads(n_jobs)
+    n_threads, seed = effective_threads(n_jobs), as_seed(random_state)
     solutions = {}
     for done, number in enumerate(numbers):
 
@@ -240,7 +240,7 @@ def consensus(
             if progress is not None:
                 progress(before + fits, len(numbers) * n_fits, f"{number} topics")
 
-        resamples = _resamples(counts, resample, [[random_state, number, fit] for fit in range(n_fits)])
+        resamples = _resamples(counts, resample, [[seed, number, fit] for fit in range(n_fits)])
         topics, weights = _most_likely_fits(resamples, number, max_iter, tol, n_threads, report)
         matched = match_topics(topics)
         mean_weights = np.take_along_axis(weights, matched.order, axis=1).mean(axis=0)
