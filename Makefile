@@ -134,7 +134,7 @@ $(VENV)/.environment:
 
 $(VENV)/.package: $(VENV)/.environment $(PACKAGE_SOURCES)
 	@PYTHON=$(BIN)/python sh tools/check_machine.sh >/dev/null
-	$(BIN)/python -m pip install --quiet '.[cli,files]'
+	$(BIN)/python -m pip install --quiet '.[cli]'
 	@touch $@
 
 $(VENV)/.tools: pyproject.toml | $(VENV)/.package

@@ -120,7 +120,7 @@ def test_without_matplotlib_the_message_names_the_extra(draw, monkeypatch):
     model = kinds.get(draw, PLSA(2, random_state=0)).set_params(max_iter=3).fit(X)
     model.set_vocabulary(WORDS)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingExtraError, match=r"Plots needs the extra 'cli': pip install"):
+    with pytest.raises(MissingExtraError, match=r"Plots needs the extra 'plots': pip install"):
         draw(model)
 
 
@@ -177,7 +177,7 @@ def test_plot_simplex_without_matplotlib_names_the_extra(monkeypatch):
         return real_import(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match="cli"):
+    with pytest.raises(MissingExtraError, match="plots"):
         plot_simplex(decomposition(3, 2))
 
 

@@ -34,7 +34,8 @@ class MissingExtraError(ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         self.what, self.extra = what, extra
-        super().__init__(f"{what} needs the extra '{extra}': pip install 'polyseme[{extra}]'.")
+        command = f"pip install 'polyseme[{extra}]' (in a checkout: pip install '.[{extra}]')"
+        super().__init__(f"{what} needs the extra '{extra}': {command}.")
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         """Pickle the arguments and not the message, so that a worker can send the error."""

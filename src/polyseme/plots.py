@@ -312,7 +312,7 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise MissingExtraError("A plot", "cli") from None
+            raise MissingExtraError("A plot", "plots") from None
         ax = Figure(figsize=(7, 4.2), layout="constrained").add_subplot()
     rows = [row for row in selection.rows if row.perplexity == row.perplexity]
     numbers = np.array([row.n_topics for row in rows])
@@ -569,7 +569,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise MissingExtraError("Plots", "cli") from None
+        raise MissingExtraError("Plots", "plots") from None
     return plt
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+from polyseme.errors import MissingExtraError
+
 Entry = dict[str, float]
 """A row of the history."""
 Callback = Callable[[Entry], Any]
@@ -103,7 +105,10 @@ def reporter(verbose: int) -> Reporter:
     """Return the reporter of a call with this verbosity."""
     if not verbose:
         return SilentReporter()
-    from rich.console import Console
+    try:
+        from rich.console import Console
+    except ImportError:
+        raise MissingExtraError("Progress of a run", "cli") from None
 
     return TerminalReporter(Console(stderr=True, markup=False, emoji=False, highlight=False))
 

@@ -169,7 +169,10 @@ def test_missing_extra_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(SystemExit) as stop:
         import_module("polyseme.cli.app")
-    assert stop.value.code == "The command line needs the extra 'cli': pip install 'polyseme[cli]'."
+    assert (
+        stop.value.code
+        == "The command line needs the extra 'cli': pip install 'polyseme[cli]' (in a checkout: pip install '.[cli]')."
+    )
 
 
 def test_main_runs_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

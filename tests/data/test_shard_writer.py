@@ -21,7 +21,7 @@ from polyseme.datasets import synthetic_corpus
 from polyseme.io import parquet
 from polyseme.scale import ParquetFiles, open_shards, write_shards
 
-pl = pytest.importorskip("polars", reason="needs polyseme[cli]")
+pl = pytest.importorskip("polars", reason="needs polyseme[text]")
 fsspec = pytest.importorskip("fsspec", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")
 text = pytest.importorskip("polyseme.text")
@@ -434,7 +434,7 @@ def test_a_remote_file_that_disappears_is_named(memory):
         list(files)
 
 
-@pytest.mark.parametrize(("module", "extra"), [("fsspec", "dask"), ("polars", "cli")])
+@pytest.mark.parametrize(("module", "extra"), [("fsspec", "dask"), ("polars", "text")])
 def test_a_missing_extra_is_named(counts_folder, monkeypatch, module, extra):
     for name in [name for name in sys.modules if name.partition(".")[0] == module]:
         monkeypatch.setitem(sys.modules, name, None)

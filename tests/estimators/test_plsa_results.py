@@ -155,7 +155,7 @@ def test_data_frames_of_topics_without_the_extra_raise(model, monkeypatch, libra
     monkeypatch.setitem(sys.modules, library, None)
     table = model.topics(NAMES, n_words=4)
     check_topics(table, model, NAMES)
-    with pytest.raises(MissingExtraError, match=r"^A table of topics needs the extra 'cli': pip install"):
+    with pytest.raises(MissingExtraError, match=r"^A table of topics needs the extra 'text': pip install"):
         getattr(table, f"to_{library}")()
 
 

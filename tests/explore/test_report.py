@@ -14,7 +14,7 @@ from polyseme import InputError
 from polyseme.errors import MissingExtraError
 from polyseme.explore.report import Bars, Heading, Paragraph, Quote, Table, check_report, report_blocks
 
-pl = pytest.importorskip("polars", reason="needs polyseme[cli]")
+pl = pytest.importorskip("polars", reason="needs polyseme[text]")
 
 SEA = "The ship left the {} harbor with a cargo of salt for the sailor."
 SOUP = "She cooked a {} soup of butter, onion and garlic for all of us."

@@ -285,7 +285,9 @@ def test_ids_that_a_trec_file_cannot_hold_are_refused(tmp_path):
 
 def test_the_extra_is_named(index, monkeypatch):
     monkeypatch.setitem(sys.modules, "ir_measures", None)
-    with pytest.raises(MissingExtraError, match=r"^The evaluation of a search needs the extra 'search': pip install"):
+    with pytest.raises(
+        MissingExtraError, match=r"^The evaluation of a search needs the extra 'search-evaluation': pip install"
+    ):
         evaluate_search(index, QUERIES, theme_judgments(), method="tf")
 
 

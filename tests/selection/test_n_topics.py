@@ -237,7 +237,7 @@ def test_progress_is_called_before_each_fit_and_at_the_end(six):
 
 def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"A plot needs the extra 'cli': pip install"):
+    with pytest.raises(MissingExtraError, match=r"A plot needs the extra 'plots': pip install"):
         plot_selection(found)
 
 

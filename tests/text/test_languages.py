@@ -344,7 +344,7 @@ def test_a_language_needs_a_fit_and_has_no_analyzer():
 def test_stemming_without_pystemmer_names_the_extra(monkeypatch):
     fitted = Vectorizer(language="english").fit(["cats"])
     monkeypatch.setitem(sys.modules, "Stemmer", None)
-    with pytest.raises(MissingExtraError, match=r"Stemming needs the extra 'cli': pip install 'polyseme\[cli\]'"):
+    with pytest.raises(MissingExtraError, match=r"Stemming needs the extra 'text': pip install 'polyseme\[text\]'"):
         Vectorizer(language="english").fit(["cats"])
     assert words("cats", "english", stem=False) == ["cats"]
     assert fitted.transform(["cats"]).sum() == 1  # a form of the fit needs no stemmer

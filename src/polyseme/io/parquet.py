@@ -269,7 +269,7 @@ class ParquetFiles:
         try:
             import polars  # noqa: F401
         except ImportError:
-            raise MissingExtraError("Reading Parquet files", "cli") from None
+            raise MissingExtraError("Reading Parquet files", "text") from None
         with ParquetReader() as reader:
             for file in self._files:
                 for frame in self._frames(reader, file):

@@ -474,4 +474,4 @@ def _frame_of(library: str, columns: dict[str, list[Any]]) -> Any:
     try:
         return import_module(library).DataFrame(columns)
     except ModuleNotFoundError:
-        raise MissingExtraError("A table of topics", "cli") from None
+        raise MissingExtraError("A table of topics", "text") from None

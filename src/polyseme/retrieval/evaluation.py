@@ -1,8 +1,8 @@
 """Evaluation of search results with judged queries, and TREC files of judgments ("qrels") and rankings ("runs").
 
-MAP, P@10, nDCG@10 and R@100 are computed by ir-measures (the extra "search", imported only here). The 9-point and
-11-point averages are means of the interpolated precision at recall 0.1 ... 0.9 and 0.0 ... 1.0: the highest precision
-at that recall or a higher one.
+MAP, P@10, nDCG@10 and R@100 are computed by ir-measures (the extra `search-evaluation`, imported only here). The
+9-point and 11-point averages are means of the interpolated precision at recall 0.1 ... 0.9 and 0.0 ... 1.0: the highest
+precision at that recall or a higher one.
 
 Queries are a sample, so a mean over them has a confidence interval: the percentiles of the means of queries drawn with
 replacement (bootstrap). Two methods are compared on the same queries with the randomization test: if they were equally
@@ -471,7 +471,7 @@ def _standard_measures(rankings: Mapping[str, Sequence[str]], judged: Judgments)
         import ir_measures
         from ir_measures import AP, P, R, nDCG
     except ModuleNotFoundError:
-        raise MissingExtraError("The evaluation of a search", "search") from None
+        raise MissingExtraError("The evaluation of a search", "search-evaluation") from None
     names: dict[Any, str] = {AP: "MAP", P @ 10: "P@10", nDCG @ 10: "nDCG@10", R @ 100: "R@100"}
     run = {
         name: {doc: float(len(ranking) - place) for place, doc in enumerate(ranking)}

@@ -369,7 +369,7 @@ def stem_words(forms: Sequence[str], language: Language) -> list[str]:
     try:
         import Stemmer
     except ModuleNotFoundError:
-        raise MissingExtraError("Stemming", "cli") from None
+        raise MissingExtraError("Stemming", "text") from None
     stemmer = Stemmer.Stemmer(language.stemmer, 0)
     stems: list[str] = stemmer.stemWords(list(forms))
     if "" in stems:

@@ -73,5 +73,5 @@ def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch, package, 
     monkeypatch.setattr(reader_module, "ISOLATED", frozenset())
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(MissingExtraError, match=r"polyseme\[files\]"):
+    with pytest.raises(MissingExtraError, match=r"polyseme\[text\]"):
         list(read(tmp_path))

@@ -220,7 +220,7 @@ def test_parquet_without_its_extra_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr("polyseme.text.readers.reader.ISOLATED", frozenset())
     monkeypatch.setitem(sys.modules, "polars", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(MissingExtraError, match=r"polyseme\[cli\]"):
+    with pytest.raises(MissingExtraError, match=r"polyseme\[text\]"):
         list(read(tmp_path))
 
 

@@ -120,7 +120,7 @@ def _zstd_module() -> Any:
             return import_module(name)
         except ImportError:
             continue
-    raise MissingExtraError("Reading .zst files", "files")
+    raise MissingExtraError("Reading .zst text", "text")
 
 
 _MAGIC: dict[bytes, Callable[[], Decompressor]] = {

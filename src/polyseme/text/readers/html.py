@@ -64,7 +64,7 @@ def read_html(source: Input) -> Iterator[Document]:
     try:
         from lxml import etree
     except ImportError:
-        raise MissingExtraError("Reading HTML files", "files") from None
+        raise MissingExtraError("Reading HTML files", "text") from None
 
     content = source.whole()
     if content is None:

@@ -60,7 +60,7 @@ def read_pdf(source: Input) -> Iterator[Document]:
     try:
         import pypdfium2
     except ImportError:
-        raise MissingExtraError("Reading PDF files", "files") from None
+        raise MissingExtraError("Reading PDF files", "text") from None
 
     pages: list[list[_Line]] = []
     shows_something: list[bool] = []

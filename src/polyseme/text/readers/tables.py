@@ -324,7 +324,7 @@ def read_parquet(source: Input) -> Iterator[Document]:
         import polars
         from polars.exceptions import PanicException, PolarsError
     except ImportError:
-        raise MissingExtraError("Reading Parquet files", "cli") from None
+        raise MissingExtraError("Reading Parquet files", "text") from None
 
     damage = (PolarsError, PanicException, OSError)
     with source.seekable() as stream:
@@ -388,7 +388,7 @@ def read_spreadsheet(source: Input) -> Iterator[Document]:
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
-        raise MissingExtraError("Reading spreadsheets", "files") from None
+        raise MissingExtraError("Reading spreadsheets", "text") from None
 
     with source.seekable() as stream:
         if stream is None:
