@@ -28,6 +28,8 @@ import { nameOfTopic } from "./topics.js";
  */
 
 const PLACE_STEPS = 65535;
+const DISTANCE_STEPS = 2 ** 30; // distances are at most the square root of two
+const LARGEST_MAP = 2 ** 22; // more than the points of a map
 
 /** @type {WeakMap<import("./corpus.js").Model, Promise<DocumentMap>>} */
 const loadedMaps = new WeakMap();
@@ -124,32 +126,20 @@ export class PointGrid {
    * @param {(point: number) => boolean} [allowed]
    */
   nearest(x, y, far, allowed = () => true) {
+    const { places, points, starts, side } = this;
     let best = -1;
     let least = far * far;
-    for (const point of this.within(x - far, y - far, x + far, y + far)) {
-      const distance = (this.places[2 * point] - x) ** 2 + (this.places[2 * point + 1] - y) ** 2;
-      if (distance <= least && allowed(point)) [best, least] = [point, distance];
+    const [left, right] = [this.cell(x - far), this.cell(x + far) + 1];
+    for (let row = this.cell(y - far); row <= this.cell(y + far); row++) {
+      const end = starts[right + side * row];
+      for (let i = starts[left + side * row]; i < end; i++) {
+        const point = points[i];
+        const [dx, dy] = [places[2 * point] - x, places[2 * point + 1] - y];
+        const distance = dx * dx + dy * dy;
+        if (distance <= least && allowed(point)) [best, least] = [point, distance];
+      }
     }
     return best;
-  }
-
-  /**
-   * Returns the points of the cells that a box meets.
-   *
-   * @param {number} left
-   * @param {number} top
-   * @param {number} right
-   * @param {number} bottom
-   * @returns {number[]}
-   */
-  within(left, top, right, bottom) {
-    const found = [];
-    for (let row = this.cell(top); row <= this.cell(bottom); row++) {
-      const first = this.starts[this.cell(left) + this.side * row];
-      const end = this.starts[this.cell(right) + this.side * row + 1];
-      for (let i = first; i < end; i++) found.push(this.points[i]);
-    }
-    return found;
   }
 
   /**
@@ -159,28 +149,66 @@ export class PointGrid {
    * @returns {number[]}
    */
   inside(corners) {
-    const [xs, ys] = [corners.map(([x]) => x), corners.map(([, y]) => y)];
-    const box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
-    /** @type {(point: number) => [number, number]} */
-    const at = (point) => [this.places[2 * point], this.places[2 * point + 1]];
-    const found = this.within(box[0], box[1], box[2], box[3]).filter((point) =>
-      isInside(at(point), corners),
-    );
-    if (!found.length) return found;
-    const middle = [0, 1].map((i) => found.reduce((sum, p) => sum + at(p)[i], 0) / found.length);
-    const distance = new Map(
-      found.map((p) => [p, Math.hypot(at(p)[0] - middle[0], at(p)[1] - middle[1])]),
-    );
-    return found.sort((a, b) => distance.get(a) - distance.get(b) || a - b);
+    const [xs, ys] = [0, 1].map((i) => Float64Array.from(corners, (corner) => corner[i]));
+    const { places, points, starts, side } = this;
+    const crossed = this.cellsOfEdges(xs, ys);
+    const found = [];
+    const [left, right] = [this.cell(Math.min(...xs)), this.cell(Math.max(...xs))];
+    for (let row = this.cell(Math.min(...ys)); row <= this.cell(Math.max(...ys)); row++)
+      for (let column = left; column <= right; column++) {
+        const cell = column + side * row;
+        // a cell that no edge meets is inside or outside as a whole
+        const isWhole = !crossed[cell];
+        if (isWhole && !isInside((column + 0.5) / side, (row + 0.5) / side, xs, ys)) continue;
+        for (let i = starts[cell]; i < starts[cell + 1]; i++) {
+          const point = points[i];
+          if (isWhole || isInside(places[2 * point], places[2 * point + 1], xs, ys))
+            found.push(point);
+        }
+      }
+    return this.outward(found);
+  }
+
+  // Marks the cells that the edges of a polygon meet, and some beside them.
+  cellsOfEdges(xs, ys) {
+    const marked = new Uint8Array(this.side ** 2);
+    for (let i = 0, j = xs.length - 1; i < xs.length; j = i++) {
+      const [dx, dy] = [xs[i] - xs[j], ys[i] - ys[j]];
+      const steps = Math.ceil(Math.max(Math.abs(dx), Math.abs(dy)) * this.side) + 1;
+      for (let step = 0; step < steps; step++) {
+        const [x, y] = [xs[j] + (dx * step) / steps, ys[j] + (dy * step) / steps];
+        const ends = [x, x + dx / steps].map(this.cell);
+        const rows = [y, y + dy / steps].map(this.cell);
+        for (let row = Math.min(...rows); row <= Math.max(...rows); row++)
+          for (let column = Math.min(...ends); column <= Math.max(...ends); column++)
+            marked[column + this.side * row] = 1;
+      }
+    }
+    return marked;
+  }
+
+  // Returns points in the order of their distance from their middle.
+  outward(found) {
+    const { places } = this;
+    const middle = [0, 0];
+    for (const point of found) {
+      middle[0] += places[2 * point] / found.length;
+      middle[1] += places[2 * point + 1] / found.length;
+    }
+    // Distances and places in the list as one number each, because numbers sort fast.
+    const keys = Float64Array.from(found, (point, i) => {
+      const [dx, dy] = [places[2 * point] - middle[0], places[2 * point + 1] - middle[1]];
+      return Math.floor(Math.sqrt(dx * dx + dy * dy) * DISTANCE_STEPS) * LARGEST_MAP + i;
+    });
+    return Array.from(keys.sort(), (key) => found[key % LARGEST_MAP]);
   }
 }
 
 // Counts the edges to the right of a point: inside, their number is odd.
-function isInside([x, y], corners) {
+function isInside(x, y, xs, ys) {
   let inside = false;
-  for (let i = 0, j = corners.length - 1; i < corners.length; j = i++) {
-    const [[ax, ay], [bx, by]] = [corners[i], corners[j]];
-    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
-  }
+  for (let i = 0, j = xs.length - 1; i < xs.length; j = i++)
+    if (ys[i] > y !== ys[j] > y && x < ((xs[j] - xs[i]) * (y - ys[i])) / (ys[j] - ys[i]) + xs[i])
+      inside = !inside;
   return inside;
 }
