@@ -5,7 +5,7 @@ import pytest
 FRAGMENTS = (
     "#/map", "#/map?color=label", "#/map?q=ship",
     "#/topics", "#/topic/1", "#/documents", "#/document/0", "#/words", "#/word/bank", "#/documents?q=ship%20loan",
-    "#/documents?q=zebra", "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
+    "#/documents?q=zebra", "#/help", "#/paste", "#/labels", "#/labels/music", "#/time", "#/fit", "#/topic/99",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import { viewDocuments } from "./views/documents.js";
 import { viewEdits } from "./views/edits.js";
 import { viewFiner } from "./views/finer.js";
 import { viewFit } from "./views/fit.js";
+import { viewHelp } from "./views/help.js";
 import { viewLabels } from "./views/labels.js";
 import { viewMap } from "./views/map.js";
 import { viewPaste } from "./views/paste.js";
@@ -51,6 +52,7 @@ const VIEWS = {
     only: () => model?.tree?.length || model?.finer?.length,
   },
   fit: { label: "Fit", render: viewFit },
+  help: { label: "How to read this page", render: viewHelp },
   edits: { under: "topics", render: viewEdits },
   finer: { under: "topics", render: viewFiner, needs: loadCorpus },
   topic: { under: "topics", render: viewTopic, needs: loadCorpus },

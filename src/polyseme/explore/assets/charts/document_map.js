@@ -310,6 +310,72 @@ export class MapChart {
     }
   }
 
+  /**
+   * Returns a picture of what is shown, dark on white, for a page that is printed.
+   *
+   * @param {number} width
+   * @param {number} height
+   * @param {number} ratio pixels per unit of width
+   */
+  picture(width, height, ratio) {
+    const whole = this.whole().scale;
+    const rooms = [width, height].map((size) => size - 2 * MARGIN);
+    const spans = this.spans.map(([low, high]) => Math.max(high - low, 1e-3));
+    const scale = (Math.min(rooms[0] / spans[0], rooms[1] / spans[1]) * this.scale) / whole;
+    const isWhole = Math.abs(this.scale / whole - 1) < 1e-6;
+    const middle = isWhole ? this.spans.map(([low, high]) => (low + high) / 2) : [this.x, this.y];
+    const at = (x, y) => [
+      (x - middle[0]) * scale + width / 2,
+      (y - middle[1]) * scale + height / 2,
+    ];
+    const canvas = h("canvas.map-picture.print-only", {
+      width: width * ratio,
+      height: height * ratio,
+      role: "img",
+      "aria-label": "Map of documents",
+    });
+    const front = canvas.getContext("2d");
+    front.scale(ratio, ratio);
+    const [left, top] = at(-GLOW_EDGE, -GLOW_EDGE);
+    const side = (1 + 2 * GLOW_EDGE) * scale;
+    front.globalAlpha = 0.3;
+    front.drawImage(this.glow, left, top, side, side);
+    const radius = Math.min(4, Math.max(0.7, (0.2 * scale) / Math.sqrt(this.map.size)));
+    this.order.forEach((point, i) => {
+      const [x, y] = at(this.places[2 * i], this.places[2 * i + 1]);
+      front.globalAlpha = this.lit && !(this.lit[point] > 0) ? 0.1 : 0.9;
+      front.fillStyle = `rgb(${this.colors.subarray(3 * point, 3 * point + 3).join()})`;
+      front.beginPath();
+      front.arc(x, y, radius, 0, 2 * Math.PI);
+      front.fill();
+    });
+    front.globalAlpha = 1;
+    front.textAlign = "center";
+    front.textBaseline = "middle";
+    front.lineJoin = "round";
+    const placed = placeNames(
+      this.map.names,
+      ({ x, y, radius }) => {
+        const [px, py] = at(x, y);
+        return { x: px, y: py, radius: radius * scale };
+      },
+      (text, fontSize) => this.widthOf(text, fontSize),
+      { width, height, obstacles: [] },
+    );
+    for (const { lines, rank, x, y, height: tall, size: fontSize } of placed) {
+      front.font = `${rank ? 600 : 700} ${fontSize}px ${getComputedStyle(this.element).fontFamily}`;
+      lines.forEach((line, i) => {
+        const down = y - tall / 2 + ((i + 0.5) * tall) / lines.length;
+        front.strokeStyle = "white";
+        front.lineWidth = 4;
+        front.strokeText(line, x, down);
+        front.fillStyle = "#222";
+        front.fillText(line, x, down);
+      });
+    }
+    return canvas;
+  }
+
   drawNames() {
     const placed = placeNames(
       this.regions,

@@ -4,14 +4,14 @@ import { model } from "../model/corpus.js";
 import { nameOfTopic } from "../model/topics.js";
 
 /**
- * Returns the classes of a topic's color. Topics of the same color differ in the line below their
+ * Returns the classes of a topic's color; topics without a subject are gray. Topics of the same color differ in the line below their
  * words.
  *
  * @param {number} topic
  * @returns {string}
  */
 export function colorOf(topic) {
-  if (topic < 0 || model.gone.has(topic)) return "none";
+  if (topic < 0 || topic in model.junk || model.gone.has(topic)) return "none";
   return `c${model.colors[topic]} u${model.repeats[topic] % 4}`;
 }
 

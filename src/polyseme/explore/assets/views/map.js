@@ -26,6 +26,8 @@ const TITLES_LISTED = 60;
 const LABEL_COLORS = 24; // the second dozen is darker
 const QUOTE_LENGTH = 190;
 const OTHER = "other";
+/** @type {[number, number, number]} */
+const PRINTED_MAP = [1000, 760, 2];
 
 // Returns the value of a color of the style sheet as red, green and blue.
 function rgb(name) {
@@ -96,6 +98,12 @@ function pointColors(map, numberOf, colorOfNumber) {
  * @type {MapChart}
  */
 let onlyChart = null;
+
+addEventListener("beforeprint", () => {
+  if (onlyChart?.element.isConnected && onlyChart.scale)
+    document.querySelector(".map-panel").before(onlyChart.picture(...PRINTED_MAP));
+});
+addEventListener("afterprint", () => document.querySelector(".map-picture")?.remove());
 
 /** @type {import("../router.js").Render} */
 export async function viewMap(_, settings, { subset, level }) {
