@@ -469,5 +469,5 @@ def test_a_fitted_model_shows_its_topics_in_a_notebook(parts):
 @pytest.mark.parametrize(("scheme", "palette"), [(0, LIGHT), (1, DARK)], ids=["light", "dark"])
 def test_the_style_sheet_has_the_colors_of_the_layout(scheme, palette):
     style = files("polyseme.explore").joinpath("assets", "style.css").read_text(encoding="utf-8")
-    part = style.split("@media (prefers-color-scheme: dark)")[scheme]
+    part = style.split("@media screen and (prefers-color-scheme: dark)")[scheme]
     assert tuple(re.findall(r"--d\d+: (#[0-9a-f]{6});", part)) == palette
