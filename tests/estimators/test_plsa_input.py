@@ -5,8 +5,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from polyseme import PLSA, Background, InputError, JointBackground
+from polyseme import LSA, PLSA, Background, InputError, JointBackground
+from polyseme.metrics import distinctive_words, evaluate
 from polyseme.priors import Decorrelation, Dirichlet, SeedWords, Smoothing, Sparsing, TopicSelection
+from polyseme.scale import write_shards
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -367,3 +369,40 @@ def test_an_earlier_fit_is_unchanged_after_an_error():
             model.set_params(**parameters).fit(X)
     assert np.array_equal(model.components_, before)
     assert model.transform(X).shape == (4, 2)
+
+
+class View(sp.csr_matrix):
+    """View like those of anndata: a matrix with another constructor, defined in a module of anndata."""
+
+    __module__ = "anndata._core.views"
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.parent = parent
+
+
+class ArrayView(np.ndarray):
+    __module__ = "anndata._core.views"
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, View, ArrayView], ids=["plain", "matrix", "array"])
+def test_views_are_accepted_everywhere(kind, tmp_path):
+    counts = np.random.default_rng(0).poisson(0.7, (30, 12))
+    view = counts.view(ArrayView) if kind is ArrayView else kind(sp.csr_matrix(counts))
+    model, expected = (PLSA(3, random_state=0).fit(data) for data in (view, counts))
+    assert np.array_equal(model.components_, expected.components_)
+    assert np.array_equal(model.transform(view), expected.transform(counts))
+    assert model.perplexity(view) == expected.perplexity(counts)
+    assert LSA(2).fit(view).doc_vectors_.shape == (30, 2)
+    assert write_shards([view], tmp_path / "shards").shape == (30, 12)
+    assert evaluate(model, view).perplexity.perplexity == evaluate(model, counts).perplexity.perplexity
+    labels = np.arange(30) % 2
+    assert np.array_equal(distinctive_words(view, labels)[1], distinctive_words(counts, labels)[1])
+
+
+def test_a_view_of_anndata_is_accepted():
+    anndata = pytest.importorskip("anndata")
+    counts = np.random.default_rng(0).poisson(0.7, (30, 12)).astype(np.float32)
+    for matrix in (counts, sp.csr_matrix(counts), sp.csr_array(counts)):
+        view = anndata.AnnData(matrix)[:, np.arange(12) % 3 > 0].X
+        assert np.array_equal(PLSA(2, random_state=0).fit(view).components_.shape, (2, 8))

@@ -46,7 +46,7 @@ def count_data(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     """
     check_not_shards(estimator, X)
     _check_numeric(X)
-    given = check_sparse(X)
+    given = without_subclass(check_sparse(X))
     X = validate_data(
         estimator,
         given,
@@ -81,6 +81,17 @@ def count_data(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     check_non_negative(X if sp.issparse(X) else values, type(estimator).__name__)
     check_range("Every count", values, working_dtype(estimator, X, reset))
     return X
+
+
+def without_subclass(X: Any) -> Any:
+    """Return a matrix of scipy or an array of numpy for an object of a subclass, such as a view in another library.
+
+    A `numpy.matrix` stays one, which scikit-learn refuses.
+    """
+    if sp.issparse(X):
+        kind = next(base for base in type(X).__mro__ if base.__module__.partition(".")[0] == "scipy")
+        return X if type(X) is kind else kind(X)
+    return np.asarray(X) if isinstance(X, np.ndarray) and not isinstance(X, np.matrix) else X
 
 
 class ObservedData(NamedTuple):
@@ -310,6 +321,8 @@ def check_not_shards(estimator: Any, X: Any) -> None:
             "LDA and HierarchicalPLSA: give the counts of some documents. Iterating over the shards yields the counts "
             "of one shard after the other."
         )
+    if sp.issparse(X) or isinstance(X, np.ndarray) or hasattr(X, "columns"):
+        return  # possibly a view of one of the tables of such an object
     if any(kind.__module__.partition(".")[0] in _ANNOTATED for kind in type(X).__mro__):
         raise InputError(
             f"X is an object of the class {type(X).__name__}: pass its matrix of counts, a row for each cell, such as "

@@ -197,7 +197,7 @@ class TestTexts:
     def test_texts_are_equal_to_the_lines_of_a_file(self, tmp_path_factory, lines):  # "/" alone is the name of a file
         path = tmp_path_factory.mktemp("lines") / "texts.txt"
         path.write_bytes("\n".join(lines).encode())
-        for options in ({}, {"sample": 2, "seed": 5}):
+        for options in ({}, {"sample": 2, "random_state": 5}):
             reader, lines_of_file = open_source(lines, **options), read(path, encoding="utf-8", **options)
             assert without_source(reader) == without_source(lines_of_file)
             assert (reader.documents, reader.dropped) == (lines_of_file.documents, lines_of_file.dropped)
@@ -291,7 +291,7 @@ class TestFrames:
         path = tmp_path_factory.mktemp("tables") / "table.csv"
         write_csv(path, rows)
         frame = frame_of(library, columns_of(rows))
-        cases = [{}, {"sample": 5, "seed": 1}, {"text": ["id", "body"], "title": "label"}]
+        cases = [{}, {"sample": 5, "random_state": 1}, {"text": ["id", "body"], "title": "label"}]
         if any("cats" in row["label"] for row in rows):
             cases.append({"categories": ["cats"], "noise": 2, "sample": 3})
         for options in cases:
@@ -496,3 +496,37 @@ class TestBadSources:
 
 def test_the_result_is_a_reader():
     assert isinstance(open_source(TEXTS), Reader)
+
+
+ROWS = {"text": ["one fish", "two fish", None], "title": ["x", "y", "z"]}
+
+
+class ArrowTable:
+    """Table of another library with the stream protocol of Arrow."""
+
+    schema = None
+
+    def __init__(self, rows):
+        self._frame = frame_of("polars", rows)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def made_by(library, rows):
+    if library == "the protocol":
+        return ArrowTable(rows)
+    if library == "pyarrow":
+        return pytest.importorskip("pyarrow").table(rows)
+    return pytest.importorskip("datasets").Dataset.from_dict(rows)
+
+
+@pytest.mark.parametrize("library", ["the protocol", "pyarrow", "datasets"])
+def test_tables_of_arrow_and_datasets_are_read_like_frames(library):
+    table = made_by(library, ROWS)
+    assert list(open_source(table)) == list(open_source(frame_of("polars", ROWS)))
+    with pytest.raises(InputError, match="title"):
+        open_source(table, title="missing")
+    if library == "datasets":
+        chosen = list(open_source(table.select([1, 0])))
+        assert [document.text for document in chosen] == ["two fish", "one fish"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, MissingExtraError
 from polyseme.options import named
 from polyseme.text.dates import DateOrder, iso_date
 from polyseme.text.readers.inputs import (
@@ -41,7 +41,7 @@ from polyseme.text.readers.tables import (
     with_order,
 )
 
-_WHAT_TO_PASS = "pass a path, a list of paths, a list of texts, a data frame of pandas or polars, or documents"
+_WHAT_TO_PASS = "pass a path, a list of paths, a list of texts, a data frame of pandas, polars or Arrow, or documents"
 _MAX_NAME = 255
 """A longer string cannot be the name of a file."""
 _SHOWN = 40
@@ -78,7 +78,8 @@ def open_source(
     source : path, list of paths, texts, data frame or documents
         A str or path object is a file, a folder, or "-" for standard input; a list of path objects is several of them.
         An iterable of str (a list, a Series, an array, a generator) is texts. An iterable of `Document` is read as it
-        is. Each row of a pandas or polars DataFrame is a document. A `Reader` is returned as it is.
+        is. Each row of a pandas or polars DataFrame, of a table of Arrow or of a Hugging Face Dataset is a document. A
+        `Reader` is returned as it is.
     format : str, default=None
         Format of all files, as in `read`.
     text : str or list of str, default=None
@@ -129,11 +130,26 @@ def open_source(
     choose = choice(sample, categories, noise, random_state)
     _refuse(for_files, "data in memory", "leave it out")
     kinds = _type_names(source)
+    frame = _polars_frame(source, kinds)
+    if frame is not None:
+        return Reader(_frame_stream(frame, column_names(**for_tables)), choose)
     if kinds & {"pandas.DataFrame", "polars.DataFrame"}:
         return Reader(_frame_stream(source, column_names(**for_tables)), choose)
     items = _items_of(source, kinds)
     _refuse(for_tables, "texts and documents", "leave it out, or pass a data frame")
     return Reader(_item_stream(items), choose)
+
+
+def _polars_frame(source: Any, kinds: set[str]) -> Any:
+    """Return a table of Arrow (its stream protocol) or a Hugging Face dataset as a polars frame; None for others."""
+    of_arrow = hasattr(source, "__arrow_c_stream__") and "schema" in dir(type(source))
+    if kinds & {"pandas.DataFrame", "polars.DataFrame"} or not (of_arrow or "datasets.Dataset" in kinds):
+        return None
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError(f"Reading a {type(source).__name__}", "cli") from None
+    return polars.DataFrame(source) if of_arrow else source.to_polars()
 
 
 def _refuse(options: Mapping[str, Any], source: str, advice: str) -> None:
