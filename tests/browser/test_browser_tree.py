@@ -87,9 +87,11 @@ def test_finer_levels_are_below_their_topics(opened, tmp_path):
     data = themed_page_data(PLSA(3, random_state=0))
     numbers = {"weight": 0.1, "parent_share": 0.8, "words": ["pan"]}
     leaf = {"level": 12, "topic": 5, "name": "<b>soup", "children": [], **numbers}
-    child = {"level": 6, "topic": 4, "name": "kitchen & pan", "children": [leaf], **numbers}
+    leaves = [leaf, *({**leaf, "topic": topic, "name": f"leaf {topic}"} for topic in range(12) if topic != 5)]
+    child = {"level": 6, "topic": 4, "name": "kitchen & pan", "children": leaves, **numbers}
+    nodes = [child, *({**child, "topic": n, "name": f"node {n}", "children": []} for n in range(6) if n != 4)]
     weights = [np.full((data.counts.shape[0], size), 1 / size) for size in (6, 12)]
-    write_page(replace(data, finer=[[child], [], []], level_weights=weights), tmp_path / "levels.html")
+    write_page(replace(data, finer=[nodes, [], []], level_weights=weights), tmp_path / "levels.html")
     page = opened(tmp_path / "levels.html")
     page.go("#/tree")
     assert "Tree of topics" in page.text()

@@ -293,9 +293,17 @@ class PageData:
             return self.map
         words = words_of_amounts(self.word_documents, self.vocabulary, 3)
         names = [self.topic_names.get(topic) or ", ".join(first) for topic, first in enumerate(words)]
-        return DocumentMap.of(
-            [MapLevel(self.doc_topic, names, range(len(names)))], self.counts, gray=frozenset(self.junk)
-        )
+        levels = [MapLevel(self.doc_topic, names, range(len(names)))]
+        for weights in self.level_weights:
+            found = {
+                node["topic"]: (node["name"], top)
+                for top, nodes in enumerate(self.finer)
+                for node in _nodes(nodes)
+                if node["level"] == weights.shape[1]
+            }
+            finer = [found[topic] for topic in range(weights.shape[1])]
+            levels.append(MapLevel(weights, [name for name, _ in finer], [top for _, top in finer]))
+        return DocumentMap.of(levels, self.counts, gray=frozenset(self.junk))
 
     def topic_documents(self, n_documents: int) -> TopicDocuments:
         """Return the fit and the most typical documents of each topic.

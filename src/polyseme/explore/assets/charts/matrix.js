@@ -38,8 +38,13 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
   );
   const heads = columns.map((column) => wrapped(column.label, 34));
   const flat = columns.every(({ label: name }) => name.length * LETTER < step - 8);
-  const deep = Math.max(...heads.flat().map((line) => line.length), 4) * LETTER;
-  const above = flat ? 46 : deep + 58;
+  // upright labels end with their figures
+  const deep = Math.max(
+    ...columns.map(({ shown }, j) =>
+      Math.max(...heads[j].map((line, i) => line.length + (i ? 0 : shown.length + 2))),
+    ),
+  );
+  const above = flat ? 46 : deep * LETTER + 14;
   const names = rows.map((row) => wrapped(row.label, Math.floor((left - 62) / LETTER)));
   const tops = [];
   let bottom = above;
@@ -50,26 +55,22 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
   const wide = Math.ceil(left + step * columns.length + 8);
   const head = columns.map((column, j) => {
     const x = left + j * step + step / 2;
-    const figure = s(
-      "text.value",
-      { x, y: above - 8, "text-anchor": "middle", "font-size": 11 },
-      column.shown,
-    );
     const first = x + 5 - ((heads[j].length - 1) * LINE) / 2;
     const texts = heads[j].map((line, i) =>
       s(
         "text.label",
         flat
           ? { x, y: above - 26, "text-anchor": "middle" }
-          : { transform: `translate(${first + i * LINE} ${above - 26}) rotate(-90)` },
+          : { transform: `translate(${first + i * LINE} ${above - 8}) rotate(-90)` },
         line,
+        !flat && i === 0 && s("tspan.value", { dx: 7 }, column.shown),
       ),
     );
     return s(
       "a",
       { href: column.href, "aria-label": `${column.label}, ${column.shown}` },
       ...texts,
-      figure,
+      flat && s("text.value", { x, y: above - 8, "text-anchor": "middle" }, column.shown),
     );
   });
   const body = rows.map((row, i) => {

@@ -100,14 +100,26 @@ function timeText({ from, to }) {
   return `Time: ${text}${known ? "" : NONE}`;
 }
 
+const TYPING = 350; // milliseconds between letters that choose an option
+
+// Returns a list of options. What keys choose is applied after a pause.
 function choice(label, name, options, value, change) {
+  let [pressed, timer] = [-Infinity, 0];
   return h(
     "label.choice",
     {},
     h("span", {}, label),
     h(
       "select",
-      { name, onchange: ({ target }) => change(target.value) },
+      {
+        name,
+        onkeydown: ({ timeStamp }) => (pressed = timeStamp),
+        onchange: ({ target, timeStamp }) => {
+          clearTimeout(timer);
+          const wait = timeStamp - pressed < TYPING ? TYPING : 0;
+          timer = setTimeout(() => change(target.value), wait);
+        },
+      },
       options.map(([key, text]) => h("option", { value: key, selected: key === value }, text)),
     ),
   );

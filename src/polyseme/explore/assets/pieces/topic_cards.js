@@ -56,7 +56,7 @@ export function topicPager({ size, order }, topic, view, argument) {
     h("a", { href: topicAddress(beside(1), size) }, "lighter →"),
     h("a", { href: address("documents", undefined, { topic: key }) }, "Its documents"),
     h("a", { href: address("map", undefined, { topic: key }) }, "On the map"),
-    h("a", { href: address(view, argument, { topic: key }) }, "Only its documents here"),
+    h("a", { href: address(view, argument, { topic: key }) }, "Keep only its documents"),
   );
 }
 

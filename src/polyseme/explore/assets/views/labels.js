@@ -16,6 +16,7 @@ import { go, remember } from "../router.js";
 
 const MOST_COLUMNS = 40;
 const WIDEST = 3; // factors of two at which the color of a ratio is full
+const USUAL = 20; // documents with the usual share of a topic that are added to those of a label
 
 /** @type {import("../router.js").Render} */
 export function viewLabels(argument, settings, shown) {
@@ -86,12 +87,13 @@ function matrixCard(used, settings, { subset, level }) {
         strength: Math.sqrt(shares[label][topic] / most),
         text: percent(shares[label][topic]),
       };
-    const value = times(topic, label);
-    const steps = value > 0 ? Math.log2(value) : -WIDEST;
+    // documents with the usual share are added, so that few documents have pale colors
+    const n = documents[label];
+    const steps = Math.log2((n * times(topic, label) + USUAL) / (n + USUAL));
     return {
       fill: steps < 0 ? "under" : "over",
       strength: Math.min(1, Math.abs(steps) / WIDEST),
-      text: timesText(value),
+      text: timesText(times(topic, label)),
     };
   };
   const line = h("p.reading", { role: "status" }, "Point at a cell for its figures.");
@@ -179,7 +181,8 @@ function matrixCard(used, settings, { subset, level }) {
       note:
         "Similar labels stand beside each other. The figures beside the names are numbers of " +
         "documents: with the label, and with the topic as their main topic. " +
-        `A click on a cell shows its documents.${few}`,
+        "A click on a cell shows its documents. Colors of “more or less” are those of the label’s " +
+        `documents with ${USUAL} usual ones, so that they are pale if a label has few documents.${few}`,
       save: { name: "topics by label", chart: true, rows: saved },
     },
   );
