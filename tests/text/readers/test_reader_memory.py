@@ -498,7 +498,7 @@ def test_the_result_is_a_reader():
     assert isinstance(open_source(TEXTS), Reader)
 
 
-ROWS = {"text": ["one fish", "two fish", None], "title": ["x", "y", "z"]}
+TABLE = {"text": ["one fish", "two fish", None], "title": ["x", "y", "z"]}
 
 
 class ArrowTable:
@@ -523,8 +523,8 @@ def made_by(library, rows):
 
 @pytest.mark.parametrize("library", ["the protocol", "pyarrow", "datasets"])
 def test_tables_of_arrow_and_datasets_are_read_like_frames(library):
-    table = made_by(library, ROWS)
-    assert list(open_source(table)) == list(open_source(frame_of("polars", ROWS)))
+    table = made_by(library, TABLE)
+    assert list(open_source(table)) == list(open_source(frame_of("polars", TABLE)))
     with pytest.raises(InputError, match="title"):
         open_source(table, title="missing")
     if library == "datasets":
