@@ -189,7 +189,7 @@ def kernel_arguments():
         "products": ([*arrays, A, B, csr.values.copy()], {"n_threads": 2}),
         "coordinate": (
             [*arrays, B, np.ones(3), A.copy(), of_docs, of_docs.copy()],
-            {"passes": 1, "enough": 1e-3, "n_threads": 2},
+            {"passes": 1, "enough": 1e-3, "negligible": 0.0, "n_threads": 2},
         ),
         "fold_in": (
             [*arrays, B, np.ones(3), np.ones(3, np.float32), np.ones((30, 3), np.float32), steps],

@@ -6,7 +6,6 @@
 
 #if defined(__linux__)
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
@@ -382,46 +381,6 @@ void test_threads() {
 }
 
 #if defined(__linux__)
-// Memory that reads as zeros and is allocated only where it is written.
-class Zeros {
-  public:
-    explicit Zeros(std::size_t bytes) : bytes_(bytes) {
-        memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    }
-    ~Zeros() {
-        if (*this) munmap(memory_, bytes_);
-    }
-    Zeros(const Zeros&) = delete;
-    Zeros& operator=(const Zeros&) = delete;
-    explicit operator bool() const { return memory_ != MAP_FAILED; }
-    float* numbers() const { return static_cast<float*>(memory_); }
-
-  private:
-    std::size_t bytes_;
-    void* memory_;
-};
-
-// The columns of a row's active topics have more than 2^31 numbers in all: one topic for each of 2^27 + 1 columns of
-// 16.
-[[maybe_unused]] void test_offsets_beyond_32_bits() {
-    where = "offsets beyond 32 bits";
-    constexpr int many = (1 << 27) + 1;
-    constexpr int64_t padded = 16;
-    const Zeros columns(sizeof(float) * padded * many), weights(sizeof(float) * many);
-    if (!columns || !weights) {
-        std::printf("skipped %s: no address space\n", where.c_str());
-        return;
-    }
-    const std::vector<float> x(at(padded), 1.0F);
-    for (int64_t j = 0; j < padded; ++j) columns.numbers()[(many - 1) * padded + j] = static_cast<float>(j + 1);
-    weights.numbers()[many - 1] = 2.0F;
-    std::vector<float> q(at(padded)), inverse(at(padded)), expected;
-    for (int64_t j = 0; j < padded; ++j) expected.push_back(2.0F * static_cast<float>(j + 1));
-    row_table<float>(best_isa(), 16)
-        .mix(columns.numbers(), weights.numbers(), many, x.data(), padded, padded, q.data(), inverse.data());
-    check_same_bits(q, expected, "the last column is mixed");
-}
-
 // If the system refuses threads (here because their stacks are larger than the address space), the caller does all the
 // work. The test runs in a child process, because it changes the default stack size.
 void test_refused_threads() {
@@ -485,11 +444,6 @@ int main() {
     test_losses();
     test_variational();
     test_no_nonzeros();
-#if defined(__linux__)
-#if !defined(__SANITIZE_THREAD__)  // it allocates four bytes for each byte that is read, here 32 GiB
-    test_offsets_beyond_32_bits();
-#endif
-#endif
     test_threads();
     test_underflow();
     std::printf("%ld checks on %s and below, %d failed\n", checks, isa_name(best_isa()), failures);

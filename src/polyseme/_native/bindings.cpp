@@ -311,21 +311,24 @@ void bind(nb::module_& module) {
     module.def(
         "coordinate",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In2<T> B, In1<double> u, Out2<T> theta,
-           Out1<double> gains, Out1<double> logs, int passes, double enough, int n_threads) {
+           Out1<double> gains, std::optional<Out1<double>> logs, int passes, double enough, double negligible,
+           int n_threads) {
             const std::size_t rows = theta.shape(0);
             const Counts<Index, T> counts = counts_of<Index, T>(indptr, indices, values, rows, B.shape(0));
             require(theta.shape(1) == B.shape(1) && u.shape(0) <= B.shape(1) && has_shape(gains, {rows}) &&
                         has_shape(logs, {rows}),
                     "the arrays of coordinate do not fit together");
             const int width = width_of(B), threads = threads_for(n_threads, counts, width, 6);
-            const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough};
+            const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough, negligible};
+            double* const log = pointer_or_null(logs);
             const nb::gil_scoped_release released;
-            coordinate<Index, T>(counts, B.data(), width, u.data(), settings, theta.data(), gains.data(), logs.data(),
+            coordinate<Index, T>(counts, B.data(), width, u.data(), settings, theta.data(), gains.data(), log,
                                  threads, chosen_isa());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("B").noconvert(), nb::arg("u").noconvert(), nb::arg("theta").noconvert(), nb::arg("gains").noconvert(),
-        nb::arg("logs").noconvert(), nb::arg("passes"), nb::arg("enough"), nb::arg("n_threads"));
+        nb::arg("logs").noconvert().none(), nb::arg("passes"), nb::arg("enough"), nb::arg("negligible"),
+        nb::arg("n_threads"));
 }
 
 // Calls the handlers of signals, which may raise an exception in Python, at most every twentieth of a second.

@@ -12,10 +12,12 @@
 // Most weights are zero and remain zero. Only weights that are positive, or that would increase (g > u), are updated.
 #pragma once
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "counts.hpp"
+#include "mstep.hpp"
 #include "row_table.hpp"
 #include "threads.hpp"
 
@@ -25,119 +27,175 @@ template <class T>
 class CoordinateRow {
   public:
     CoordinateRow(const T* B, int topics, int width, const double* u, Isa isa)
-        : B_(B), topics_(topics), width_(width), u_(u), rows_(row_table<T>(isa, width)), acc_(as_size(width)) {}
+        : B_(B), topics_(topics), width_(width), u_(u), rows_(row_table<T>(isa, width)), inverse_u_(as_size(topics)),
+          slopes_(as_size(width)), zeros_(as_size(width), T(0)), weights_(as_size(topics + 1)),
+          columns_(as_size(width)), targets_(as_size(width)), chosen_(as_size(topics + 1)), four_(as_size(width / 4)),
+          topic_(as_size(topics + 1)) {
+        for (int k = 0; k < topics; ++k) inverse_u_[as_size(k)] = u[k] > 0 ? 1 / u[k] : 0;
+    }
 
     template <class Index>
     void load(const Index* indices, const T* values, int64_t n) {
         n_ = n;
-        padded_ = (n_ + 15) / 16 * 16;
-        offset_.resize(as_size(padded_));
-        for (auto* numbers : {&x_, &q_, &r_, &inverse_, &before_}) numbers->resize(as_size(padded_));
-        double total = 0;
-        for (int64_t j = 0; j < n_; ++j) {
-            offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
-            x_[as_size(j)] = values[j];
-            total += static_cast<double>(values[j]);
-        }
-        total_ = total;
-        for (int64_t j = n_; j < padded_; ++j) {
-            x_[as_size(j)] = T(0);
-            q_[as_size(j)] = T(1);
-            inverse_[as_size(j)] = T(1);
-        }
+        padded_ = (n + kGatheredWords - 1) / kGatheredWords * kGatheredWords;
+        for (auto* numbers : {&x_, &q_, &inverse_, &before_}) grow(*numbers, padded_);
+        grow(offset_, n);
+        for (int64_t j = 0; j < n; ++j) offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
+        std::copy(values, values + n, x_.begin());
+        std::fill(x_.begin() + n, x_.begin() + padded_, T(0));
+        total_ = sum_of(x_.data(), static_cast<int>(padded_));
     }
 
     // Computes q and the slopes g of all topics at theta. Returns the duality gap, a bound on the gain from better
     // weights.
     double evaluate(const T* theta) {
-        rows_.dots(theta, B_, offset_.data(), n_, width_, q_.data());
-        rows_.ratios(x_.data(), q_.data(), n_, r_.data());
-        std::fill(acc_.begin(), acc_.end(), T(0));
-        rows_.accumulate(B_, offset_.data(), n_, width_, r_.data(), acc_.data());
+        choose(theta, [&](int k) { return theta[k] > T(0); });
+        std::fill(columns_.begin(), columns_.end(), nullptr);
+        all_positive_ = rows_.evaluate(place_columns(block_, 0), chosen_.data(), weights_.data(), many_, x_.data(), q_.data(),
+                                       inverse_.data(), slopes_.data());
+        if (!all_positive_) return std::numeric_limits<double>::infinity();
         double steepest = 0, mass = 0;
         for (int k = 0; k < topics_; ++k) {
-            if (u_[k] > 0) steepest = std::max(steepest, static_cast<double>(acc_[as_size(k)]) / u_[k]);
+            steepest = std::max(steepest, static_cast<double>(slopes_[as_size(k)]) * inverse_u_[as_size(k)]);
             mass += u_[k] * static_cast<double>(theta[k]);
         }
-        all_positive_ = true;
-        for (int64_t j = 0; j < n_; ++j) all_positive_ = all_positive_ && q_[as_size(j)] > max_zero_product<T>();
-        if (!all_positive_) return std::numeric_limits<double>::infinity();
         return total_ * std::log(steepest) - total_ + mass;
     }
 
     // Updates the weights that are positive, or would increase by the slopes from `evaluate` at this theta (all weights
     // if a word has probability zero), for `passes` passes or until a pass moves at most the share `enough` of the
-    // total.
-    void improve(T* theta, int passes, double enough) {
-        choose_active(theta);
-        const int many = static_cast<int>(active_.size());
-        gathered_.resize(active_.size() * as_size(padded_));
-        rows_.gather(B_, offset_.data(), n_, padded_, active_.data(), many, gathered_.data());
-        rows_.mix(gathered_.data(), weights_.data(), many, x_.data(), n_, padded_, q_.data(), inverse_.data());
-        for (int pass = 0; pass < passes; ++pass) {
-            double moved = 0;
-            for (std::size_t a = 0; a < active_.size(); ++a) {
-                moved += u_[active_[a]] * std::fabs(update(a));
-            }
-            if (moved <= enough * total_) break;
+    // total. Steps that gain at most the share `negligible` of the total are left out.
+    void improve(T* theta, int passes, double enough, double negligible) {
+        begin(theta, passes, enough, negligible);
+        while (advance()) {
         }
-        for (std::size_t a = 0; a < active_.size(); ++a) theta[active_[a]] = weights_[a];
+        finish(theta);
+    }
+
+    // The parts of `improve`, for several rows in turn: `advance` updates one weight and returns whether others follow.
+    void begin(const T* theta, int passes, double enough, double negligible) {
+        const int before = many_;
+        choose(theta, [&](int k) {
+            return theta[k] > T(0) || static_cast<double>(slopes_[as_size(k)]) > u_[k] ||
+                   (!all_positive_ && u_[k] > 0);
+        });
+        if (many_ != before) rows_.gather(place_columns(revived_, before));
+        passes_ = passes;
+        enough_ = enough * total_;
+        least_gain_ = negligible * total_;
+        at_ = 0;
+        moved_ = 0;
+        if (many_ > 0) next_ = slope(0);
+    }
+
+    bool advance() {
+        if (many_ == 0) return false;
+        const std::size_t a = at_;
+        at_ = a + 1 < as_size(many_) ? a + 1 : 0;
+        const double old = static_cast<double>(weights_[a]);
+        const Slope slopes = exact_if_infinite(next_, chosen_[a]);
+        const double step = choose_step(a, slopes);
+        moved_ += u_[topic_[a]] * std::fabs(step);
+        bool follows = true;
+        if (at_ == 0) {
+            follows = --passes_ > 0 && moved_ > enough_;
+            moved_ = 0;
+        }
+        if (step == 0 || !(slopes.h > 0)) {
+            if (follows) next_ = slope(at_);
+        } else if (step > 0) {
+            if (follows)
+                next_ = rows_.shift(q_.data(), q_.data(), inverse_.data(), x_.data(), chosen_[a], chosen_[at_], step,
+                                    T(0), padded_)
+                            .next;
+        } else {
+            before_.swap(q_);
+            if (!lower(a, step, 2 * u_[topic_[a]] - slopes.g)) {
+                weights_[a] = static_cast<T>(old * slopes.g * inverse_u_[as_size(topic_[a])]);
+                lower(a, static_cast<double>(weights_[a]) - old, std::numeric_limits<double>::infinity());
+            }
+        }
+        return follows;
+    }
+
+    void finish(T* theta) const {
+        for (std::size_t a = 0; a < as_size(many_); ++a) theta[topic_[a]] = weights_[a];
     }
 
     // sum x log q after `improve`. q is computed again, because many small updates accumulate rounding errors.
     double log_sum() {
-        rows_.mix(gathered_.data(), weights_.data(), static_cast<int>(active_.size()), x_.data(), n_, padded_,
-                  q_.data(), inverse_.data());
+        rows_.mix(chosen_.data(), weights_.data(), many_, x_.data(), padded_, q_.data(), inverse_.data());
         return rows_.weighted_log_sum(q_.data(), x_.data(), n_);
     }
 
     double total() const { return total_; }
+    int64_t words() const { return n_; }
 
   private:
     static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
+    template <class Numbers>
+    static void grow(Numbers& numbers, int64_t size) {
+        if (numbers.size() < as_size(size)) numbers.resize(as_size(size));
+    }
 
-    void choose_active(const T* theta) {
-        active_.clear();
-        weights_.clear();
+    // Chooses topics, in their order, and their weights.
+    template <class Choice>
+    void choose(const T* theta, Choice is_chosen) {
+        many_ = 0;
         for (int k = 0; k < topics_; ++k) {
-            if (theta[k] > T(0) || static_cast<double>(acc_[as_size(k)]) > u_[k] || (!all_positive_ && u_[k] > 0)) {
-                active_.push_back(k);
-                weights_.push_back(theta[k]);
-            }
+            topic_[as_size(many_)] = k;
+            weights_[as_size(many_)] = theta[k];
+            many_ += is_chosen(k) ? 1 : 0;
         }
     }
 
-    // Updates active weight a. Returns its change.
-    double update(std::size_t a) {
-        const T* b = gathered_.data() + a * as_size(padded_);
-        const double u = u_[active_[a]], old = static_cast<double>(weights_[a]);
-        const Slope at = slope(b);
+    // Gives each chosen topic that has no column yet one in `block`, and returns what has to be gathered. Columns start
+    // at an odd number of cache lines from each other, so that they do not share the lines of a set of a cache.
+    RowOperands<T> place_columns(std::vector<T>& block, int many_placed) {
+        constexpr int64_t a_line = 64 / static_cast<int64_t>(sizeof(T));
+        const int64_t stride = ((padded_ + a_line - 1) / a_line | 1) * a_line;
+        grow(block, (many_ - many_placed + 1) * stride + a_line);
+        const auto address = reinterpret_cast<std::uintptr_t>(block.data());
+        T* const spare = block.data() + (-address & 63) / sizeof(T);
+        T* free = spare;
+        int fours = 0;
+        for (int a = 0; a < many_; ++a) {
+            const std::size_t k = as_size(topic_[as_size(a)]);
+            if (!columns_[k]) {
+                const int first = topic_[as_size(a)] / 4 * 4;
+                if (fours == 0 || four_[as_size(fours - 1)] != first) {
+                    four_[as_size(fours++)] = first;
+                    std::fill_n(targets_.begin() + first, 4, spare);
+                }
+                targets_[k] = columns_[k] = free += stride;
+            }
+            chosen_[as_size(a)] = columns_[k];
+        }
+        return {B_, width_, offset_.data(), n_, padded_, zeros_.data(), four_.data(), fours, targets_.data()};
+    }
+
+    // Sets the weight of chosen topic a to its best value along this coordinate. Returns its change.
+    double choose_step(std::size_t a, const Slope& at) {
+        const int k = topic_[a];
+        const double u = u_[k], old = static_cast<double>(weights_[a]);
         if (!(at.h > 0)) {  // the topic contains no word of this row
             weights_[a] = T(0);
-            return old;
+            return -old;
         }
-        double target = u > 0 ? old + (at.g / u - 1) * at.g / at.h : old;
+        double target = u > 0 ? old + (at.g * inverse_u_[as_size(k)] - 1) * at.g / at.h : old;
         if (!(target > smallest())) target = 0;
-        double step = rounded(target) - old;
-        if (std::fabs(step) <= negligible() * old || step == 0) return 0;
+        const double step = rounded(target) - old;
+        if (std::fabs(step) <= negligible() * old || 0.5 * step * (at.g - u) <= least_gain_) return 0;
         weights_[a] = static_cast<T>(target);
-        if (step > 0) {
-            rows_.shift(q_.data(), q_.data(), inverse_.data(), x_.data(), b, step, T(0), padded_);
-            return step;
-        }
-        before_.swap(q_);
-        if (!lower(b, step, 2 * u - at.g)) {
-            weights_[a] = static_cast<T>(old * at.g / u);
-            step = static_cast<double>(weights_[a]) - old;
-            lower(b, step, std::numeric_limits<double>::infinity());
-        }
         return step;
     }
 
-    Slope slope(const T* b) const {
-        const Slope at = rows_.slope(x_.data(), inverse_.data(), b, padded_);
+    Slope slope(std::size_t a) const { return rows_.slope(x_.data(), inverse_.data(), chosen_[a], padded_); }
+
+    // b / q overflows T if the word has probability zero so far.
+    Slope exact_if_infinite(const Slope& at, const T* b) const {
         if (std::isfinite(at.g) && std::isfinite(at.h)) return at;
-        Slope exact = {0, 0};  // b / q overflows T, because the word has probability zero so far
+        Slope exact = {0, 0};
         for (int64_t j = 0; j < n_; ++j) {
             const double t = static_cast<double>(b[j]) / static_cast<double>(q_[as_size(j)]);
             exact.g += static_cast<double>(x_[as_size(j)]) * t;
@@ -146,22 +204,23 @@ class CoordinateRow {
         return exact;
     }
 
-    // Computes q after a weight decreased by -step, from the q in before_. b is its column, and weights_ has the new
-    // weight. Returns whether every word still has a positive probability and the slope is at most `steepest`.
-    bool lower(const T* b, double step, double steepest) {
+    // Computes q after the weight of topic a decreased by -step, from the q in before_. weights_ has the new weight.
+    // Returns whether every word still has a positive probability and the slope is at most `steepest`.
+    bool lower(std::size_t a, double step, double steepest) {
         const T share = min_precise_share();
-        const Shifted there =
-            rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, step, share, padded_);
-        if (there.precise) return there.g <= steepest;
+        const T* const b = chosen_[a];
+        const Shifted there = rows_.shift(before_.data(), q_.data(), inverse_.data(), x_.data(), b, chosen_[at_], step,
+                                          share, padded_);
+        next_ = there.next;
+        if (there.precise) return there.after <= steepest;
         // Where nearly all of q was subtracted, the difference is mostly rounding error, so q is summed again.
         bool positive = true;
         for (int64_t j = 0; j < n_; ++j) {
             T& q = q_[as_size(j)];
             if (q > share * before_[as_size(j)]) continue;
             double sum = 0;
-            for (std::size_t c = 0; c < weights_.size(); ++c)
-                sum += static_cast<double>(weights_[c]) *
-                       static_cast<double>(gathered_[c * as_size(padded_) + as_size(j)]);
+            for (std::size_t c = 0; c < as_size(many_); ++c)
+                sum += static_cast<double>(weights_[c]) * static_cast<double>(chosen_[c][j]);
             const T least = min_product_share<T>() * x_[as_size(j)];
             q = static_cast<T>(sum);
             if (!(q > least)) {
@@ -170,7 +229,8 @@ class CoordinateRow {
             }
             inverse_[as_size(j)] = T(1) / q;
         }
-        return positive && slope(b).g <= steepest;
+        next_ = slope(at_);
+        return positive && exact_if_infinite(slope(a), b).g <= steepest;
     }
 
     static double rounded(double value) { return static_cast<double>(static_cast<T>(value)); }
@@ -183,42 +243,70 @@ class CoordinateRow {
     int topics_, width_;
     const double* u_;
     RowTable<T> rows_;
-    std::vector<T> acc_, x_, q_, r_, inverse_, before_, gathered_, weights_;
+    std::vector<double> inverse_u_;
+    std::vector<T> slopes_, zeros_, weights_, x_, q_, inverse_, before_, block_, revived_;
+    std::vector<T*> columns_;       // of the chosen topics, by topic; else null
+    std::vector<T*> targets_;       // columns to gather to
+    std::vector<const T*> chosen_;  // columns of the chosen topics, in their order
+    std::vector<int> four_, topic_;
     std::vector<int64_t> offset_;
-    std::vector<int> active_;
+    int many_ = 0;  // number of chosen topics
     int64_t n_ = 0, padded_ = 0;
-    double total_ = 0;
+    double total_ = 0, enough_ = 0, least_gain_ = 0, moved_ = 0;
+    std::size_t at_ = 0;
+    int passes_ = 0;
+    Slope next_ = {0, 0};
     bool all_positive_ = true;
 };
 
 struct CoordinateSettings {
     int topics;
     int passes;
-    double enough;  // a row stops when a pass moves at most this share of its total
+    double enough;      // a row stops when a pass moves at most this share of its total
+    double negligible;  // steps that gain at most this share of the total are left out
 };
 
 // Updates every row of theta (rows x width, in place) once. gains (rows) receives the duality gap before the update,
-// and logs (rows) sum x log q after it.
+// and logs (rows, may be null) sum x log q after it.
 template <class Index, class T>
 void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u,
                 const CoordinateSettings& settings, T* theta, double* gains, double* logs, int n_threads, Isa isa) {
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(counts.rows, 256));
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
     for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
-        CoordinateRow<T> row(B, settings.topics, width, u, isa);
-        for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < cut[static_cast<std::size_t>(piece + 1)]; ++d) {
-            const int64_t begin = counts.indptr[d], n = counts.indptr[d + 1] - begin;
-            T* weights = theta + d * width;
-            if (n == 0) {
-                std::fill(weights, weights + width, T(0));
-                gains[d] = 0;
-                logs[d] = 0;
-                continue;
+        // Two rows are updated in turn, because each step waits for the sums of the one before it.
+        CoordinateRow<T> first(B, settings.topics, width, u, isa), second(B, settings.topics, width, u, isa);
+        const auto begin = [&](CoordinateRow<T>& row, int64_t d) {
+            const int64_t start = counts.indptr[d], n = counts.indptr[d + 1] - start;
+            row.load(counts.indices + start, counts.values + start, n);
+            if (n == 0) std::fill(theta + d * width, theta + (d + 1) * width, T(0));
+            const double gap = row.evaluate(theta + d * width);
+            gains[d] = n > 0 ? gap : 0;
+            row.begin(theta + d * width, settings.passes, settings.enough, settings.negligible);
+        };
+        const auto finish = [&](CoordinateRow<T>& row, int64_t d) {
+            row.finish(theta + d * width);
+            if (logs) logs[d] = row.log_sum();
+        };
+        const int64_t past = cut[static_cast<std::size_t>(piece + 1)];
+        for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < past; d += 2) {
+            begin(first, d);
+            if (d + 1 == past) {
+                while (first.advance()) {
+                }
+                finish(first, d);
+                break;
             }
-            row.load(counts.indices + begin, counts.values + begin, n);
-            gains[d] = row.evaluate(weights);
-            row.improve(weights, settings.passes, settings.enough);
-            logs[d] = row.log_sum();
+            begin(second, d + 1);
+            bool more = true, others = true;
+            while (more && others) {
+                more = first.advance();
+                others = second.advance();
+            }
+            while (more) more = first.advance();
+            while (others) others = second.advance();
+            finish(first, d);
+            finish(second, d + 1);
         }
     });
 }

@@ -22,6 +22,7 @@ struct FitState {
     double size;            // of the next extrapolation
     double plain;           // 1: the next iteration is not extrapolated
     double exhausted;       // 1: a plain iteration gained nothing
+    double gained;          // by the last iteration that was accepted, per token; 0: a plain one has gained nothing
     double gap;             // bound on the gain from the point that the last iteration started from, per token
     double before[kRecent]; // log-likelihood before each of the last iterations, the oldest first; NaN: not yet known
 
@@ -88,7 +89,10 @@ class CoordinateFit {
             accept();
             if (state_.plain == 0) state_.size = std::min(state_.size * growth, 1.0);
             state_.plain = settings_.extrapolate ? 0 : 1;
+            state_.gained = value - state_.log_likelihood;
             state_.log_likelihood = value;
+        } else if (state_.plain != 0 && state_.gained > 0) {  // steps that were left out may gain
+            state_.gained = 0;
         } else if (state_.plain != 0) {  // only rounding can make a plain iteration lower the likelihood
             state_.exhausted = 1;
         } else {
@@ -101,16 +105,20 @@ class CoordinateFit {
   private:
     static constexpr double growth = 1.1, cut = 0.6, keep = 0.01;
 
+    // Steps of one weight are left out if they gain at most this much per token of their row: it is far less than the
+    // last iteration gained.
+    double negligible() const { return std::min(1e-7, 1e-3 * state_.gained); }
+
     static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
 
     int threads(int64_t numbers, double by_number) const {
         return threads_for(n_threads_, by_number * static_cast<double>(numbers));
     }
 
-    void update(const Counts<Index, T>& counts, const T* B, const double* u, T* factor) {
+    void update(const Counts<Index, T>& counts, const T* B, const double* u, T* factor, double* logs) {
         const double work = 6.0 * static_cast<double>(counts.indptr[counts.rows]) * width_;
-        coordinate<Index, T>(counts, B, width_, u, {settings_.topics, settings_.passes, settings_.enough}, factor,
-                             gains_.data(), logs_.data(), threads_for(n_threads_, work), isa_);
+        coordinate<Index, T>(counts, B, width_, u, {settings_.topics, settings_.passes, settings_.enough, negligible()},
+                             factor, gains_.data(), logs, threads_for(n_threads_, work), isa_);
     }
 
     void sum_columns(const double* weights, const T* factor, int64_t rows, double* sums) const {
@@ -126,7 +134,7 @@ class CoordinateFit {
         const int64_t numbers = n_docs_ * width_;
         std::copy(docs_, docs_ + numbers, new_docs_);
         sum_columns(ones_.data(), extrapolated_, n_words_, mass_.data());
-        update(counts_.by_doc, extrapolated_, mass_.data(), new_docs_);
+        update(counts_.by_doc, extrapolated_, mass_.data(), new_docs_, nullptr);
         gap_ = 0;
         for (int64_t d = 0; d < n_docs_; ++d) gap_ += counts_.weights[d] * gains_[as_size(d)];
         if (state_.plain == 0) extrapolate_from(docs_, n_docs_, new_docs_, new_docs_);
@@ -135,7 +143,7 @@ class CoordinateFit {
     void update_words() {
         std::copy(extrapolated_, extrapolated_ + n_words_ * width_, new_words_);
         sum_columns(counts_.weights, new_docs_, n_docs_, mass_.data());
-        update(counts_.by_word, new_docs_, mass_.data(), new_words_);
+        update(counts_.by_word, new_docs_, mass_.data(), new_words_, logs_.data());
         for (int64_t w = 0; w < n_words_; ++w) gap_ += gains_[as_size(w)];
         state_.gap = std::max(gap_, 0.0) / tokens_;
         sum_columns(ones_.data(), new_words_, n_words_, sums_.data());

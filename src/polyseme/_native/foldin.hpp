@@ -122,7 +122,7 @@ class FoldByCoordinates {
         bool converged = false;
         while (!converged && rounds < settings_.max_iter) {
             converged = row_.evaluate(theta_.data()) <= settings_.tol * row_.total();
-            if (!converged) row_.improve(theta_.data(), 4, 1e-6);
+            if (!converged) row_.improve(theta_.data(), 4, 1e-6, 0);
             ++rounds;
         }
         double sum = 0;

@@ -25,10 +25,15 @@ constexpr T max_zero_product() {
 }
 
 // Coordinate ascent keeps q at least this share of x, so that slopes are finite and one step can make a zero q
-// positive.
+// positive; and at least min_product, where x is zero.
 template <class T>
 constexpr T min_product_share() {
     return sizeof(T) == 4 ? T(1e-20) : T(1e-80);
+}
+
+template <class T>
+constexpr T min_product() {
+    return sizeof(T) == 4 ? T(1e-30) : T(1e-200);
 }
 
 // Derivatives along one coordinate: g = sum x b / q and h = sum x (b / q)^2.
@@ -36,10 +41,28 @@ struct Slope {
     double g, h;
 };
 
-// Result of a step along one coordinate: g after it, and whether every q is more than a given share of its old value.
+// Result of a step along one coordinate: the derivatives along the next one, the slope along the same one, and whether
+// every q is more than a given share of its old value.
 struct Shifted {
-    double g;
+    Slope next;
+    double after;
     bool precise;
+};
+
+// Coordinate ascent gathers the operands of this many words together, and of four topics.
+constexpr int kGatheredWords = 16;
+
+// Operands of the words of a row, and the columns to which some of them are gathered.
+template <class T>
+struct RowOperands {
+    const T* B;  // words x width
+    int width;
+    const int64_t* offset;  // operand of each word
+    int64_t n, padded;      // words, and the same rounded up to a multiple of kGatheredWords
+    const T* zeros;         // operand of the words after the last one
+    const int* four;        // topics f, f + 1, f + 2, f + 3 are gathered
+    int fours;
+    T* const* column;  // one of each topic; those that are not needed can be the same
 };
 
 // Some rows of a tile of columns of dense data, for the Itakura-Saito loss (reciprocal.hpp). They are computed in parts
@@ -85,11 +108,13 @@ struct RowTable {
     void (*sweep_range_64)(const RowRange<T, int64_t>& range, int width);
     void (*ratios)(const T* x, const T* q, int64_t n, T* r);
     double (*weighted_log_sum)(const T* q, const T* x, int64_t n);
-    void (*gather)(const T* B, const int64_t* offset, int64_t n, int64_t padded, const int* topic, int many,
-                   T* columns);
-    void (*mix)(const T* columns, const T* weight, int many, const T* x, int64_t n, int64_t padded, T* q, T* inverse);
+    void (*gather)(const RowOperands<T>& row);
+    bool (*evaluate)(const RowOperands<T>& row, const T* const* column, const T* weight, int many, const T* x, T* q,
+                     T* inverse, T* sums);
+    void (*mix)(const T* const* column, const T* weight, int many, const T* x, int64_t padded, T* q, T* inverse);
     Slope (*slope)(const T* x, const T* inverse, const T* b, int64_t n);
-    Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, double step, T share, int64_t n);
+    Shifted (*shift)(const T* from, T* q, T* inverse, const T* x, const T* b, const T* next, double step, T share,
+                     int64_t n);
     void (*reciprocal_sums)(const ReciprocalRows<T>& rows, T* numerators, T* denominators, ReciprocalLosses<T>* losses);
     void (*multiplied)(const T* factor, const double* numerators, const double* denominators, bool root, int64_t n,
                        T* out);

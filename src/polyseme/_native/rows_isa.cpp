@@ -21,6 +21,7 @@ RowTable<T> table_of() {
             ratios<T>,
             weighted_log_sum<T>,
             gather<T>,
+            evaluate<T>,
             mix<T>,
             slope<T>,
             shift<T>,

@@ -158,6 +158,36 @@ inline Pack<T> larger(const Pack<T>& a, const Pack<T>& b) {
 }
 
 template <class T>
+inline Pack<T> smaller(const Pack<T>& a, const Pack<T>& b) {
+#ifdef POLYSEME_VECTOR_TYPES
+    return a < b ? a : b;
+#else
+    Pack<T> value;
+    for (int i = 0; i < lanes<T>; ++i) value.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
+    return value;
+#endif
+}
+
+// a where x > 0, else b.
+template <class T>
+inline Pack<T> where_positive(const Pack<T>& x, const Pack<T>& a, const Pack<T>& b) {
+#ifdef POLYSEME_VECTOR_TYPES
+    return x > T(0) ? a : b;
+#else
+    Pack<T> value;
+    for (int i = 0; i < lanes<T>; ++i) value.lane[i] = x.lane[i] > T(0) ? a.lane[i] : b.lane[i];
+    return value;
+#endif
+}
+
+template <class T>
+inline T least_of(const Pack<T>& a) {
+    T least = a[0];
+    for (int i = 1; i < lanes<T>; ++i) least = a[i] < least ? a[i] : least;
+    return least;
+}
+
+template <class T>
 inline T sum(const Pack<T>& a) {
     T total = a[0];
     for (int i = 1; i < lanes<T>; ++i) total += a[i];

@@ -23,11 +23,6 @@ inline Pack<T> polynomial(const T (&coefficient)[N], const Pack<T>& at) {  // hi
     return value;
 }
 
-template <class T>
-inline Pack<T> smaller(const Pack<T>& a, const Pack<T>& b) {
-    return splat(T(0)) - larger<T>(splat(T(0)) - a, splat(T(0)) - b);
-}
-
 #ifdef POLYSEME_VECTOR_TYPES
 
 inline Pack<double> logarithm(const Pack<double>& x) { return log_pack<11>(x); }

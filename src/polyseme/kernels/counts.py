@@ -319,7 +319,7 @@ class SparseCounts:
         gains, logs = np.empty(self.n_docs), np.empty(self.n_docs)
         _kernels.coordinate(
             self.indptr, self.indices, self.values, B, u, factor, gains, logs,
-            passes=passes, enough=PASS_TOLERANCE, n_threads=n_threads,
+            passes=passes, enough=PASS_TOLERANCE, negligible=0.0, n_threads=n_threads,
         )  # fmt: skip
         return gains, logs
 

@@ -39,10 +39,10 @@ class CoordinateFit:
         self.docs, self.words = aligned_copy(docs), aligned_copy(words)
         self.extrapolated = aligned_copy(words)
         """Words from which the next iteration starts."""
-        self.numbers = np.array([np.nan, _FIRST_SIZE, 1, 0, np.inf, *[np.nan] * _RECENT])
+        self.numbers = np.array([np.nan, _FIRST_SIZE, 1, 0, np.inf, np.inf, *[np.nan] * _RECENT])
         """Log-likelihood per token (NaN until `run` is called), size of the next extrapolation, whether the next
-        iteration is plain, whether a plain one gained nothing, the gap, and the log-likelihood before each of the last
-        ten iterations."""
+        iteration is plain, whether a plain one gained nothing, the last gain, the gap, and the log-likelihood before
+        each of the last ten iterations."""
         self._new_docs, self._new_words = aligned_empty(docs.shape, docs.dtype), aligned_empty(words.shape, docs.dtype)
 
     @property
@@ -58,12 +58,12 @@ class CoordinateFit:
     @property
     def gap(self) -> float:
         """Return a bound on the gain from the point that the last iteration started from, per token."""
-        return float(self.numbers[4])
+        return float(self.numbers[5])
 
     @property
     def remaining(self) -> float:
         """Return the gain of the last ten iterations, an estimate of what is still to be gained."""
-        before = self.numbers[5]
+        before = self.numbers[6]
         return np.inf if np.isnan(before) else float(self.numbers[0] - before)
 
     def run(
