@@ -19,6 +19,7 @@ from polyseme.plots import (
     plot_signatures,
     plot_simplex,
     plot_topic_graph,
+    plot_topic_tree,
     plot_topics,
     plot_tree,
 )
@@ -65,6 +66,41 @@ def test_the_map_of_documents_has_the_places_and_names_of_the_run(dark):
     assert set(run.topic_titles) <= names <= set(known)
     boxes = [text.get_window_extent() for text in ax.texts]
     assert not any(box.overlaps(other) for i, box in enumerate(boxes) for other in boxes[:i])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_tree_of_topics_has_the_names_colors_and_weights_of_the_run(dark):
+    run = fit(tree_texts(), 2)
+    ax = plot_topic_tree(run, dark=dark)
+    below = run.view.finer_topics()
+    assert len(ax.patches) == 2 + sum(1 + len(child.children) for topic in below for child in topic)
+    heights = {round(box.get_y(), 9): box.get_height() for box in ax.patches if box.get_x() == 0}
+    weights = sorted(run.view.fitted.topic_weights, reverse=True)
+    np.testing.assert_allclose([heights[y] for y in sorted(heights)], weights)
+    for x in (1, 2)[: len(run.levels) - 1]:
+        np.testing.assert_allclose(sum(box.get_height() for box in ax.patches if box.get_x() == x), sum(weights))
+    names = [text.get_text().replace("\n", " ") for text in ax.texts]
+    assert [name.rpartition("  ")[0] for name in names if name.endswith("%")] == [
+        run.topic_titles[topic] for topic in np.argsort(-run.view.fitted.topic_weights)
+    ]
+    known = {title for level in run.levels for title in run.level(level).topic_titles}
+    assert {name for name in names if not name.endswith(("%", "…"))} <= known
+    ax.figure.canvas.draw()
+    for text in ax.texts:
+        box = text.get_window_extent()
+        assert any(patch.get_window_extent().contains(*corner) for patch in ax.patches for corner in (box.min,))
+    first = [box.get_facecolor() for box in ax.patches if box.get_x() == 0]
+    assert len(set(first)) == 2
+
+
+def test_a_tree_needs_levels_and_leaves_hidden_topics_out():
+    run = fit(tree_texts(), 2)
+    with pytest.raises(InputError, match="n_levels= must be at least 2"):
+        plot_topic_tree(run, n_levels=1)
+    with pytest.raises(InputError, match="needs finer topics"):
+        plot_topic_tree(run.level(run.levels[-1]))
+    hidden = run.edit(hide=[1])
+    assert sum(box.get_x() == 0 for box in plot_topic_tree(hidden).patches) == 1
 
 
 def test_given_topics_keep_their_order_and_other_panels_are_empty(model):

@@ -28,7 +28,7 @@ from polyseme.metrics.words import (
     words_of_model,
 )
 from polyseme.runs.run import Run
-from polyseme.runs.view import TopicView
+from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.selection.consensus import LEAST_STABLE, STABLE
 from polyseme.simplex import SimplexDecomposition, lower
 
@@ -45,6 +45,7 @@ __all__ = [
     "plot_signatures",
     "plot_simplex",
     "plot_topic_graph",
+    "plot_topic_tree",
     "plot_topics",
     "plot_tree",
 ]
@@ -207,7 +208,7 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Palette) -> None:
             continue
         rank = min(levels.index(name.level), len(_NAME_STYLES) - 1)
         font_size, weight, widest = _NAME_STYLES[rank]
-        color = 0.6 * np.array(to_rgb(colors[name.top])) + 0.4 * np.array(to_rgb(palette.ink))
+        color = 0.5 * np.array(to_rgb(colors[name.top])) + 0.5 * np.array(to_rgb(palette.ink))
         shown = ax.text(
             name.x, name.y, _literal(textwrap.fill(name.name, 18)), size=font_size, weight=weight, color=color,
             ha="center", va="center", path_effects=[withStroke(linewidth=2.5, foreground=palette.ground)],
@@ -218,6 +219,100 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Palette) -> None:
             shown.remove()
         else:
             taken[name.name] = box
+
+
+def plot_topic_tree(run: Run | TopicView, *, n_levels: int = 3, dark: bool = False, ax: Any = None) -> Any:
+    """Plot the levels of topics of a run: beside each topic are the topics of the next finer level that belong to it.
+
+    Names and colors are those of the explorer page. The heights of the topics of the first level are their weights
+    P(z); a topic is divided by the weights of the finer topics below it.
+
+    Parameters
+    ----------
+    run : Run or TopicView
+        A run with levels, or one of its levels, whose topics are then the first ones.
+    n_levels : int, default=3
+        Number of levels, at least 2; a run with fewer levels is drawn with all of them.
+    dark : bool, default=False
+        Whether to draw on a dark background.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes. Names that do not fit are shortened; topics that are too flat have no name.
+    """
+    view = run.view if isinstance(run, Run) else run
+    if n_levels < 2:
+        raise InputError(f"n_levels= must be at least 2, got {n_levels!r}.")
+    finer, hidden = view.finer_topics(), view.hidden_topics
+    if not any(finer):
+        raise InputError("plot_topic_tree needs finer topics: this is the finest level, or the run has no others.")
+    palette = DARK_PALETTE if dark else LIGHT_PALETTE
+    colors, weights, titles = view.document_map.topic_colors(palette), view.fitted.topic_weights, view.topic_titles
+    order = [topic for topic in np.argsort(-weights, kind="stable").tolist() if topic not in hidden]
+    order.sort(key=lambda topic: topic in view.junk)
+    n_levels = min(n_levels, len(view.levels) - view.levels.index(len(titles)))
+    if ax is None:
+        ax = _pyplot().subplots(figsize=(3.4 * n_levels, 9), layout="constrained")[1]
+        ax.figure.set_facecolor(palette.ground)
+    ax.set_xlim(0, n_levels)
+    ax.set_ylim(float(weights[order].sum()), 0)
+    ax.set_axis_off()
+    ax.figure.draw_without_rendering()
+    top = 0.0
+    for topic in order:
+        height = float(weights[topic])
+        name = f"{titles[topic]}  {height:.0%}"
+        _draw_branch(ax, name, finer[topic], (0, top, height, n_levels), colors[topic], palette)
+        top += height
+    return ax
+
+
+def _draw_branch(
+    ax: Any, name: str, below: Sequence[FinerTopic], place: tuple[int, float, float, int], color: str, palette: Palette
+) -> None:
+    """Draw a topic and the finer topics below it.
+
+    place : number of its level, top, height, and number of levels.
+    """
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Rectangle
+
+    depth, top, height, n_levels = place
+    strength = 0.5 / (1 + depth)
+    fill = strength * np.array(to_rgb(color)) + (1 - strength) * np.array(to_rgb(palette.ground))
+    ax.add_patch(Rectangle((depth, top), 1, height, facecolor=fill, edgecolor=palette.ground, linewidth=1.2))
+    _draw_fitting(
+        ax, name, (depth, top, height), 10.0 - 1.5 * min(depth, 2), "bold" if depth == 0 else "normal", palette
+    )
+    total = sum(topic.weight for topic in below)
+    if depth + 1 == n_levels or not total > 0:
+        return
+    for topic in below:
+        part = height * topic.weight / total
+        _draw_branch(ax, topic.name, topic.children, (depth + 1, top, part, n_levels), color, palette)
+        top += part
+
+
+def _draw_fitting(
+    ax: Any, name: str, place: tuple[int, float, float], size: float, weight: str, palette: Palette
+) -> None:
+    """Write a name into a box, on two lines or shortened if it is too long; nothing if the box is too flat."""
+    left, top, height = place
+    ends = ax.transData.transform([(left, top), (left + 1, top + height)])
+    width, tall = abs(ends[1] - ends[0])
+    shown = ax.text(left + 0.025, top + height / 2, "", size=size, weight=weight, color=palette.ink, va="center")
+    words = name.split(" ")
+    lines = [" ".join(words[:cut]) + "\n" + " ".join(words[cut:]) for cut in range(len(words) - 1, 0, -1)]
+    shorter = [" ".join(words[:cut]).rstrip(",") + " …" for cut in range(len(words) - 1, 0, -1)]
+    for text in (name, *lines, *shorter):
+        shown.set_text(_literal(text))
+        box = shown.get_window_extent()
+        if box.width <= 0.95 * width and box.height <= tall:
+            return
+    shown.remove()
 
 
 def plot_convergence(model: Any, *, ax: Any = None) -> Any:
