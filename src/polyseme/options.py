@@ -215,10 +215,24 @@ EDITING = (
 
 NAMER = Option("namer", "Ask a language model for the names of topics: a model of the package llm (extra llm), local "
                "or remote. It gets words of topics and beginnings of documents.", TOPICS, metavar="MODEL")
+GROUPING = (
+    Option("by", "Column with the group of each document: label or source.", default="label", metavar="COLUMN"),
+    Option("most", "Compare the N groups with the most documents.", None, int, 6, metavar="N", least=2),
+)
+"""Options of `Run.compare_groups`."""
+RESAMPLING = (
+    Option("clusters", "Column that says which documents belong together, such as source; they are drawn together.",
+           metavar="COLUMN"),
+    Option("n_resamples", "Number of fits to resampled documents.", None, int, 100, ("--resamples",), metavar="N",
+           least=2),
+)
+"""Options of `Run.bootstrap`."""
 N_FOLDS = Option("n_folds", "Number of folds of the documents.", TOPICS, int, 5, ("--folds",), metavar="N", least=2)
 # fmt: on
 
-OPTIONS = {option.name: option for option in (*SEARCHING, *EDITING, LEVEL, NAMER, N_FOLDS, *FIT)}
+OPTIONS = {
+    option.name: option for option in (*SEARCHING, *EDITING, *GROUPING, *RESAMPLING, LEVEL, NAMER, N_FOLDS, *FIT)
+}
 """The options by name. Options of the same name have the same flag."""
 
 

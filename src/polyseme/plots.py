@@ -31,6 +31,7 @@ from polyseme.runs.run import Run
 from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.selection.consensus import LEAST_STABLE, STABLE
 from polyseme.simplex import SimplexDecomposition, lower
+from polyseme.uncertainty.groups import SIGNIFICANT, GroupComparison
 
 if TYPE_CHECKING:
     from polyseme.selection import Consensus, ReadingChoice, Selection
@@ -40,6 +41,7 @@ __all__ = [
     "plot_consensus",
     "plot_convergence",
     "plot_document_map",
+    "plot_groups",
     "plot_map",
     "plot_selection",
     "plot_signatures",
@@ -313,6 +315,48 @@ def _draw_fitting(
         if box.width <= 0.95 * width and box.height <= tall:
             return
     shown.remove()
+
+
+def plot_groups(comparison: GroupComparison, *, ax: Any = None) -> Any:
+    """Plot the share of each topic in each group of documents, with intervals.
+
+    Parameters
+    ----------
+    comparison : GroupComparison
+        Result of `Run.compare_groups`.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes. Filled points differ from all other documents at a false discovery rate of 0.05.
+    """
+    shares, order = comparison.groups.shares, comparison.order[::-1]
+    n_groups = len(comparison.groups.names)
+    if ax is None:
+        size = (7, 1 + _LINE * len(order) * max(1, 0.5 * n_groups))
+        ax = _pyplot().subplots(figsize=size, layout="constrained")[1]
+    for group, name in enumerate(comparison.groups.names):
+        found = shares[group][order]
+        places = np.arange(len(order)) + 0.7 * ((n_groups - 1) / 2 - group) / n_groups
+        color = f"C{group % 10}"
+        ax.hlines(places, found.low, found.high, color=color, linewidth=1.5)
+        marked = comparison.differences.q_values[group][order] < SIGNIFICANT
+        faces = [color if filled else ax.get_facecolor() for filled in marked]
+        ax.scatter(found.estimate, places, s=22, color=faces, edgecolors=color, zorder=3)
+        ax.scatter([], [], s=22, color=color, label=_literal(textwrap.shorten(str(name), 30, placeholder="…")))
+    names = [textwrap.shorten(f"{k} {comparison.topic_names[k]}", 40, placeholder="…") for k in order]
+    ax.set_yticks(range(len(order)), [_literal(name) for name in names], fontsize=8)
+    ax.tick_params(length=0)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.set_xlim(left=0)
+    ax.set_xlabel(f"share of the topic, {comparison.groups.sampling.level:.0%} interval")
+    ax.grid(axis="x", alpha=0.3)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.legend(title=comparison.by, fontsize=8, frameon=False, loc="lower right")
+    return ax
 
 
 def plot_convergence(model: Any, *, ax: Any = None) -> Any:

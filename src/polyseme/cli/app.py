@@ -26,6 +26,7 @@ from polyseme.cli.commands.evaluate import evaluate
 from polyseme.cli.commands.explore import explore
 from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
+from polyseme.cli.commands.groups import groups
 from polyseme.cli.commands.report import report
 from polyseme.cli.commands.search import EXCLUDED_WORD, search
 from polyseme.cli.commands.select import select
@@ -38,7 +39,7 @@ from polyseme.options import GROUPS, OUTPUT, naming_flags
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
     "Look": (topics, explore, search, report),
-    "Measure": (evaluate, compare),
+    "Measure": (evaluate, compare, groups),
     "Use and change": (transform, update, edit, export),
 }
 """Commands in the groups of the help text."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from polyseme.explore.page import NotebookPage
     from polyseme.metrics import Evaluation
     from polyseme.retrieval import Results
-    from polyseme.uncertainty import Bootstrap
+    from polyseme.uncertainty import Bootstrap, GroupComparison
 
 
 class Run:
@@ -363,6 +363,47 @@ class Run:
         return self.view.bootstrap(
             n_resamples, clusters=clusters, level=level, random_state=random_state, verbose=verbose
         )
+
+    def compare_groups(
+        self,
+        by: Any = "label",
+        *,
+        most: int = 6,
+        clusters: Any = None,
+        n_resamples: int = 100,
+        level: float = 0.95,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> GroupComparison:
+        """Compare groups of documents: how much of each topic they have, and which words they use within a topic.
+
+        Parameters
+        ----------
+        by : str or sequence, default="label"
+            Column of the run ("label", "source" ...), or the group of each document; None, NaN or "" is no group. A
+            document with several labels is in several groups.
+        most : int, default=6
+            Compare the groups with the most documents, at most this many; each needs at least ten documents.
+        clusters : str or sequence, default=None
+            Documents that belong together, as in `bootstrap`.
+        n_resamples : int, default=100
+            Number of resamples.
+        level : float, default=0.95
+            Level of the intervals.
+        random_state : int, default=0
+            Seed of the random numbers.
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        polyseme.uncertainty.GroupComparison
+            Shares with intervals, differences with p-values and false discovery rates, and words.
+        """
+        return self.view.compare_groups(
+            by, most=most, clusters=clusters, n_resamples=n_resamples, level=level, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
 
     @overload
     def explore(self, path: None = None, *, text: str = "auto") -> NotebookPage: ...

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from polyseme.explore.page import NotebookPage
     from polyseme.metrics import Evaluation
     from polyseme.retrieval import Results
-    from polyseme.uncertainty import Bootstrap
+    from polyseme.uncertainty import Bootstrap, GroupComparison
 
 SAMPLE_SIZE = 10_000
 """Number of documents in the sample of a run that is too large for memory."""
@@ -376,17 +376,22 @@ class TopicView:
         **options: Any,
     ) -> Bootstrap:
         """Return intervals for the topics, their words and their weights, from fits to resampled documents."""
+        from polyseme.runs.groups import cluster_numbers
         from polyseme.uncertainty import bootstrap
 
-        if isinstance(clusters, str):
-            if clusters not in COLUMNS:
-                raise InputError(f"clusters must be a column of the run ({', '.join(COLUMNS)}), got {clusters!r}.")
-            clusters = [value or f"\0{row}" for row, value in enumerate(self.corpus.column(clusters))]
+        clusters = cluster_numbers(self, clusters)
         with reporter(verbose).stage("fitting resamples") as update:
             return bootstrap(
                 self.model, self.corpus.counts, n_resamples, clusters=clusters, level=level, random_state=random_state,
                 progress=lambda done, total: update(done, total, ""), **options,
             )  # fmt: skip
+
+    def compare_groups(self, by: Any = "label", *, verbose: int = 0, **options: Any) -> GroupComparison:
+        """Return the shares of the topics in groups of documents, with the options of `Run.compare_groups`."""
+        from polyseme.runs.groups import compare_groups
+
+        with reporter(verbose).stage("fitting resamples") as update:
+            return compare_groups(self, by, progress=lambda done, total: update(done, total, ""), **options)
 
     @property
     def title(self) -> str | None:

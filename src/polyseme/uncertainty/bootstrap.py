@@ -94,7 +94,7 @@ class Shares:
     shares : Intervals of shape (n_groups, K)
         Mean of P(z|d) over the documents of each group.
     others : Intervals of shape (n_groups, K)
-        The same for all documents of the other groups.
+        The same for all other documents that are in a group.
     draws : array of shape (n_resamples, 2 n_groups, K)
         Shares in the groups, then in the others, in every resample; NaN if a topic did not come back.
     biases : array of shape (2 n_groups, K)
@@ -468,6 +468,9 @@ class _Tables:
 
     def __init__(self, counts: SparseCounts, membership: sp.csr_array, words: Array) -> None:
         self._counts, self._X, self._membership, self._words = counts, counts.matrix(), membership, words
+        every = np.asarray(membership.sum(axis=0)).ravel() > 0
+        others = [sp.csr_array((every & (row == 0)).astype(np.float64)[np.newaxis]) for row in membership.toarray()]
+        self._groups = sp.csr_array(sp.vstack([membership, *others]))
         self._lengths = counts.totals
         self._inverse = np.divide(1, self._lengths, out=np.zeros(counts.n_docs), where=self._lengths > 0)
         columns, places = np.unique(words, return_inverse=True)
@@ -485,34 +488,17 @@ class _Tables:
 
     def shares(self, topics: Floats, weights: Floats) -> Floats:
         """Return P(z), then the shares of the topics in each group, then those in all other documents of groups."""
-        rows = sp.csr_array(self._membership * (weights * self._inverse * self._lengths.mean()))
-        inside = sp.csr_array(rows @ self._X)
-        every = sp.csr_array(inside.sum(axis=0)[np.newaxis])
-        rest = sp.csr_array(sp.vstack([every] * inside.shape[0]) - inside) if inside.shape[0] else inside
-        pooled = sp.csr_array(sp.vstack([sp.csr_array((weights @ self._X)[np.newaxis]), inside, rest]))
-        pooled.data = np.where(pooled.data > 1e-9 * pooled.data.max(), pooled.data, 0)  # rounding of the difference
-        pooled.eliminate_zeros()
+        rows = sp.csr_array(self._groups * (weights * self._inverse * self._lengths.mean()))
+        pooled = sp.csr_array(sp.vstack([sp.csr_array(weights[np.newaxis]), rows]) @ self._X)
         counts = sparse_counts(pooled, self._counts.dtype)
         found = MaximumLikelihood().weights(counts, topics.astype(counts.dtype), None, n_threads=1).doc_topic
         return np.where(counts.totals[:, np.newaxis] > 0, found, np.nan)
 
     def means(self, theta: Floats) -> Floats:
         """Return what `shares` estimates if the weights of the documents are `theta`."""
-        rows = self._membership * (self._lengths > 0)
-        every = np.asarray(rows.sum(axis=0)).ravel()
-        sums, sizes = rows @ theta, np.asarray(rows.sum(axis=1)).ravel()
-        others = every @ theta - sums, every.sum() - sizes
-        return np.vstack(
-            [
-                self._lengths @ theta / self._lengths.sum(),
-                *(
-                    np.divide(
-                        total, size[:, np.newaxis], out=np.full(total.shape, np.nan), where=size[:, np.newaxis] > 0
-                    )
-                    for total, size in ((sums, sizes), others)
-                ),
-            ]
-        )
+        rows = sp.csr_array(sp.vstack([sp.csr_array(self._lengths[np.newaxis]), self._groups * (self._lengths > 0)]))
+        sizes = np.asarray(rows.sum(axis=1)).reshape(-1, 1)
+        return np.divide(rows @ theta, sizes, out=np.full((len(sizes), theta.shape[1]), np.nan), where=sizes > 0)
 
     def coherence(self, weights: Floats) -> Floats:
         """Return the coherence of the words of each topic."""
