@@ -94,7 +94,19 @@ def test_the_bindings_check_all_arrays():
         (np.array([5], np.int32), none, topics), (none, np.array([-1], np.int32), topics), (none, none, topics[:1])
     ):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit together"):
-            _postings.combine(ints, documents, floats, rarity, word, n, 0.2, rows, others, units, vector, 3)
+            _postings.combine(
+                ints, documents, floats, rarity, word, n, 0.2, rows, none.astype(np.float32), True, others, units,
+                vector, 3,
+            )  # fmt: skip
+    typical = np.array([[0, 1], [2, 5]], dtype=np.int32)
+    for table, of_query, problem in (
+        (typical[:1], None, "fit together"), (typical, topics[:1].astype(np.float64), "fit together"),
+        (typical, None, "increase"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=problem):
+            _postings.rank_combined(
+                ints, documents, floats, rarity, word, n, units, table, of_query, 0.2, 10, 200, 2, 3
+            )  # fmt: skip
     sizes = np.zeros(2, dtype=np.int64)
     indptr, values = np.array([0, 2], dtype=np.int32), np.ones(2)
     for columns in ([0, 2], [-1, 0]):

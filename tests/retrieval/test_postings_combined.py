@@ -60,12 +60,26 @@ def oracle(index, query, allowed=None, topics=None):
     candidates = set(first[: constants.POOL])
     for topic in np.argsort(-topics, kind="stable")[: constants.LEADING]:
         order = [row for row in np.argsort(-units[:, topic], kind="stable") if units[row, topic] > 0]
-        candidates |= {row for row in order if allowed is None or allowed[row]} if first else set()
+        order = [row for row in order if allowed is None or allowed[row]][: constants.TYPICAL]
+        candidates |= set(order) if first else set()
     cosine = cosine_similarity(topics[np.newaxis], units)[0]
     score = term.copy()
     for row in candidates:
         score[row] += constants.WEIGHT * (i.sum() - covered[row]) * cosine[row]
     return score, bm25, (counts > 0)[:, known].all(axis=1) & known.any()
+
+
+@pytest.mark.parametrize("k", [1, 10, 150, 400])
+def test_leaving_out_candidates_and_documents_early_changes_nothing(k):
+    """In a large corpus most documents are skipped by bounds; with a filter that allows all, by other code."""
+    index = random_index(3, n_docs=3000, n_words=40, n_topics=12)
+    for query in ("w1 w7 w20", "w3 w3 w11 w12 w30", " ".join(f"w{word}" for word in range(40))):
+        hits = index.search(query, k)
+        expected = np.sort(oracle(index, query)[0])[::-1][: len(hits)]
+        np.testing.assert_allclose([hit.score for hit in hits], expected, rtol=1e-5)
+        filtered = index.search(query, k, allowed=np.ones(3000, dtype=bool))
+        assert [hit.row for hit in filtered] == [hit.row for hit in hits]
+        np.testing.assert_allclose([hit.score for hit in filtered], [hit.score for hit in hits], rtol=1e-6)
 
 
 @pytest.mark.parametrize("text", QUERIES)

@@ -1,4 +1,4 @@
-"""Resampled fits. Benchmarks measure the coverage (benchmarks/coverage.py); these tests have wide margins."""
+"""Resampled fits. Benchmarks measure the coverage (benchmarks/interval_coverage.py); these tests have wide margins."""
 
 import numpy as np
 import pytest

@@ -167,6 +167,8 @@ class Postings:
         self,
         query: QueryWords,
         candidates: Array,
+        sums: Array,
+        complete: bool,
         others: Array,
         units: Any,
         topics: Array,
@@ -174,11 +176,29 @@ class Postings:
     ) -> tuple[Array, Floats, Floats]:
         """Return the k best documents of `candidates` and `others` with the term and the latent parts of their scores.
 
-        The formula is that of the default method. The latent parts of `others` are zero.
+        The formula is that of the default method. The latent parts of `others` are zero. The first candidates are the
+        best ones by their term parts `sums`; `complete` says whether no other document contains a word of the query.
         """
         units = checked_rows(units, candidates)
         try:
-            return _postings.combine(*self._arrays(query.words), *query, WEIGHT, candidates, others, units, topics, k)
+            return _postings.combine(
+                *self._arrays(query.words), *query, WEIGHT, candidates, sums, complete, others, units, topics, k
+            )
+        except ValueError as error:
+            raise self._damage(str(error)) from None
+
+    def combined(
+        self, query: QueryWords, feedback: Feedback, topics: Floats | None, k: int
+    ) -> tuple[Array, Floats, Floats, Floats]:
+        """Return the k best documents by the default method, the parts of their scores, and the topics of the query.
+
+        The same as `best`, `Feedback` and `combine` in one compiled call, for topics in memory and all documents.
+        """
+        try:
+            return _postings.rank_combined(
+                *self._arrays(query.words), *query, feedback.units, feedback.typical, topics, WEIGHT, FEEDBACK, POOL,
+                LEADING, k,
+            )  # fmt: skip
         except ValueError as error:
             raise self._damage(str(error)) from None
 
@@ -316,14 +336,19 @@ def rank_combined(
     if feedback is None:
         rows, sums = postings.best(query, 0.0, k, allowed)
         return Ranking(rows, {"term": sums})
+    if allowed is None and isinstance(feedback.units, np.ndarray) and isinstance(feedback.typical, np.ndarray):
+        rows, term, latent, topics = postings.combined(query, feedback, topics, k)
+        return Ranking(rows, {"term": term, "latent": latent}, topics if topics.size else None)
     first, sums = postings.best(query, WEIGHT, max(k, POOL), allowed)
     if not len(first):
         return Ranking(first, {"term": sums, "latent": sums})
     if topics is None:
         topics = feedback.topics(first[:FEEDBACK], sums[:FEEDBACK])
-    candidates = np.concatenate((first[:POOL], feedback.candidates(topics, allowed)))
+    candidates, complete = np.concatenate((first[:POOL], feedback.candidates(topics, allowed))), len(first) < POOL
     unit = (topics / max(sqrt(topics @ topics), _TINY)).astype(np.float32)
-    rows, term, latent = postings.combine(query, candidates, first[POOL:], feedback.units, unit, k)
+    rows, term, latent = postings.combine(
+        query, candidates, sums[:POOL], complete, first[POOL:], feedback.units, unit, k
+    )
     return Ranking(rows, {"term": term, "latent": latent}, topics)
 
 

@@ -35,6 +35,7 @@ template <class T>
 using Numpy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 using Ranked = std::pair<Numpy<int32_t>, Numpy<float>>;
 using CombinedParts = std::tuple<Numpy<int32_t>, Numpy<double>, Numpy<double>>;
+using CombinedRanking = std::tuple<Numpy<int32_t>, Numpy<double>, Numpy<double>, Numpy<double>>;
 
 void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
@@ -58,6 +59,17 @@ Ranked to_ranked(Best& best) {
         scores.push_back(each.score);
     }
     return {to_numpy(std::move(rows)), to_numpy(std::move(scores))};
+}
+
+CombinedParts to_parts(const std::vector<Combined>& found) {
+    std::vector<int32_t> rows;
+    std::vector<double> term, latent;
+    for (const Combined& each : found) {
+        rows.push_back(each.document);
+        term.push_back(each.term);
+        latent.push_back(each.latent);
+    }
+    return {to_numpy(std::move(rows)), to_numpy(std::move(term)), to_numpy(std::move(latent))};
 }
 
 bool are_rows(const In<int32_t>& rows, std::size_t n_docs) {
@@ -198,30 +210,56 @@ NB_MODULE(_postings, module) {
     module.def(
         "combine",
         [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
-           In<double> values, double share, In<int32_t> candidates, In<int32_t> others, In2<float> units, In<float> topics,
-           std::size_t k) -> CombinedParts {
+           In<double> values, double share, In<int32_t> candidates, In<float> sums, bool complete, In<int32_t> others,
+           In2<float> units, In<float> topics, std::size_t k) -> CombinedParts {
             const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
-            require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs),
+            require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs) && k > 0 &&
+                        sums.shape(0) <= candidates.shape(0),
                     "the arrays of combine do not fit together");
             const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, rarity, words, values, 0);
-            std::vector<int32_t> rows;
-            std::vector<double> term, latent;
+            std::vector<Combined> found;
             {
                 const nb::gil_scoped_release released;
-                const auto found = combine(lists, to_vector(candidates), to_vector(others), units.data(), topics.data(),
-                                           static_cast<int64_t>(n_topics), share, k);
-                for (const Combined& each : found) {
-                    rows.push_back(each.document);
-                    term.push_back(each.term);
-                    latent.push_back(each.latent);
-                }
+                std::vector<int32_t> possible = to_vector(candidates);
+                keep_possible(lists, sums.data(), sums.shape(0), complete, units.data(), topics.data(),
+                              static_cast<int64_t>(n_topics), share, k, possible);
+                found = combine(lists, std::move(possible), to_vector(others), units.data(), topics.data(),
+                                static_cast<int64_t>(n_topics), share, k);
             }
-            return {to_numpy(std::move(rows)), to_numpy(std::move(term)), to_numpy(std::move(latent))};
+            return to_parts(found);
         },
         nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
         nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("share"),
-        nb::arg("candidates").noconvert(), nb::arg("others").noconvert(), nb::arg("units").noconvert(),
-        nb::arg("topics").noconvert(), nb::arg("k"));
+        nb::arg("candidates").noconvert(), nb::arg("sums").noconvert(), nb::arg("complete"),
+        nb::arg("others").noconvert(), nb::arg("units").noconvert(), nb::arg("topics").noconvert(), nb::arg("k"));
+    module.def(
+        "rank_combined",
+        [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
+           In<double> values, In2<float> units, In2<int32_t> typical, std::optional<In<double>> topics, double share,
+           std::size_t feedback, std::size_t pool, std::size_t leading, std::size_t k) -> CombinedRanking {
+            const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
+            require(typical.shape(0) == n_topics && (!topics || topics->shape(0) == n_topics) && k > 0 && pool > 0 &&
+                        n_docs <= INT32_MAX,
+                    "the arrays of rank_combined do not fit together");
+            const auto bonus = static_cast<float>(share);
+            const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, rarity, words, values, bonus);
+            const TopicFeedback settings{units.data(), typical.data(), static_cast<int64_t>(n_docs),
+                                         static_cast<int64_t>(n_topics), static_cast<int64_t>(typical.shape(1)), share,
+                                         feedback, pool, leading};
+            std::vector<double> query;
+            if (topics) query.assign(topics->data(), topics->data() + n_topics);
+            std::vector<Combined> found;
+            {
+                const nb::gil_scoped_release released;
+                require(rank_combined(lists, settings, k, query, found), "the documents of a list do not increase");
+            }
+            auto [rows, term, latent] = to_parts(found);
+            return {rows, term, latent, to_numpy(std::move(query))};
+        },
+        nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
+        nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(),
+        nb::arg("units").noconvert(), nb::arg("typical").noconvert(), nb::arg("topics").noconvert().none(),
+        nb::arg("share"), nb::arg("feedback"), nb::arg("pool"), nb::arg("leading"), nb::arg("k"));
     module.def(
         "best_rows",
         [](In<float> scores, std::size_t k, Mask allowed) -> Ranked {

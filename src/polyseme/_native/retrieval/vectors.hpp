@@ -130,7 +130,7 @@ inline void nearest_vectors(const VectorCodes& vectors, const float* units, cons
         add_best(low, n, first, allowed, certain);
         for (int64_t start = 0; start < n; start += kGroup) {
             const int64_t end = std::min(start + kGroup, n);
-            if (end - start == kGroup && !any_above(high + start, kGroup, certain.threshold())) continue;
+            if (end - start == kGroup && bits_above(high + start, certain.threshold()) == 0) continue;
             for (int64_t i = start; i < end; ++i)
                 if (high[i] > certain.threshold() && (!allowed || allowed[first + i]))
                     candidates.push_back({static_cast<int32_t>(first + i), high[i]});

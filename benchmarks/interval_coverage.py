@@ -10,8 +10,8 @@ for two groups that do not differ (drawn at random), and the share of topics tha
 
 The estimators were chosen with other seeds (0 to 60) on corpora of 500 and 5,000 documents with 300 and 1,000 words.
 
-    python benchmarks/coverage.py [--topics 5 20] [--documents 500 5000] [--lengths 30 100 300] [--repetitions 200]
-        [--resamples 50]
+    python benchmarks/interval_coverage.py [--topics 5 20] [--documents 500 5000] [--lengths 30 100 300]
+        [--repetitions 200] [--resamples 50]
 """
 
 from __future__ import annotations
