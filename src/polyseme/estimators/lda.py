@@ -373,11 +373,11 @@ class LDA(TopicEstimator):
         if isinstance(self.init, str) and self.init not in INITS:
             raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
 
-        def begin(place: Corpus, rng: np.random.Generator) -> VariationalRun:
-            return solver.begin(place, priors, *self._start(solver, place, K, rng), rng)
+        def begin(corpus: Corpus, rng: np.random.Generator) -> VariationalRun:
+            return solver.begin(corpus, priors, *self._start(solver, corpus, K, rng), rng)
 
-        def resume(place: Corpus, state: Snapshot) -> VariationalRun:
-            return solver.resume(place, priors, state)
+        def resume(corpus: Corpus, state: Snapshot) -> VariationalRun:
+            return solver.resume(corpus, priors, state)
 
         folder, kinds = fit_starts(corpus, self.random_state), (priors.alpha.kind, priors.eta.kind)
         starts = folder.starts(

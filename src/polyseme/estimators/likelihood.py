@@ -98,11 +98,11 @@ def fit_likelihood(settings: LikelihoodSettings, training: Training, *, free_sca
         model.loss.check_data(problem.corpus.counts)
     folder = fit_starts(corpus, given.random_state, given.checkpoint)
 
-    def begin(place: Any, rng: np.random.Generator) -> SolverRun:
-        return solver.begin(FitProblem(model, place), *_start(settings, place, model, rng))
+    def begin(corpus: Any, rng: np.random.Generator) -> SolverRun:
+        return solver.begin(FitProblem(model, corpus), *_start(settings, corpus, model, rng))
 
-    def resume(place: Any, state: Snapshot) -> SolverRun:
-        return solver.resume(FitProblem(model, place), state)
+    def resume(corpus: Any, state: Snapshot) -> SolverRun:
+        return solver.resume(FitProblem(model, corpus), state)
 
     starts = folder.starts(
         problem.corpus,
