@@ -90,6 +90,7 @@ BENCHMARKS = {
     "search_scale": Benchmark("Search in a million documents", "--documents 50000 --queries 20", ""),
     "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
+    "distinctive": Benchmark("Words that distinguish labels, at random labels", "--repetitions 1", ""),
     "shown_words": Benchmark("Words shown and typical documents", "--k 20 --seeds 1", ""),
     "names": Benchmark("Names of topics", "--corpora docstrings --quick", ""),
     "map": Benchmark("Map of documents", "--corpora docstrings --documents 1500", "--peers"),

@@ -277,7 +277,9 @@ def test_topics(fitted, tmp_path):
     index = SearchIndex(data.counts, vocabulary, titles=data.titles).set_model(model)
     word = vocabulary.index("bank")
     senses, neighbors = index.senses("bank"), index.related_words("bank", 20)
-    names, scores = distinctive_words(data.counts, labels)
+    apart = distinctive_words(data.counts, labels)
+    names, scores = apart.labels, apart.scores
+    assert np.count_nonzero(scores > 0) > 20
     best = {name: np.argsort(-row, kind="stable") for name, row in zip(names, scores, strict=True)}
     vectors = {
         "page": page_sections(data, "core", "documents", "counts"),
@@ -514,8 +516,9 @@ def of_subset(model, data, filters):
     nats = DocumentScorer(whole, documents).scores(counts, slice(0, len(rows)))[:, topic] if len(rows) else np.zeros(0)
     long = tokens >= 0.5 * np.median(tokens) if len(rows) else np.zeros(0, dtype=bool)
     inside = np.isin(np.arange(data.counts.shape[0]), rows)
-    names, scores = distinctive_words(data.counts, inside.astype(str)) if 0 < len(rows) < len(inside) else ([], None)
-    apart = [] if scores is None else np.sort(scores[names.index("True")])[::-1][:12]
+    apart = np.zeros(0)
+    if 0 < len(rows) < len(inside):
+        apart = np.sort(distinctive_words(data.counts, inside.astype(str)).scores[1])[::-1][:12]
     label_names = sorted({name for found in data.labels for name in found})
     found = periods(data.times)
     theta = np.asarray(data.level_weights[0])[rows]

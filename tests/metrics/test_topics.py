@@ -14,7 +14,6 @@ from polyseme import PLSA, InputError
 from polyseme.metrics import (
     bootstrap_stability,
     distances,
-    distinctive_words,
     effective_topics,
     exclusivity,
     fit_report,
@@ -281,62 +280,6 @@ def test_distances_of_wrong_arguments_raise(arguments, options, sentence):
 
 
 # words of labels
-
-
-def naive_words_apart(X, labels, prior):
-    names = sorted(set(labels))
-    seen = sum(X[:, w].sum() > 0 for w in range(X.shape[1]))
-    scores = np.zeros((len(names), X.shape[1]))
-    pseudo = prior * seen * X.sum(axis=0) / X.sum()
-    for i, name in enumerate(names):
-        inside = sum(X[d] for d in range(len(X)) if labels[d] == name)
-        outside = X.sum(axis=0) - inside
-        for w in range(X.shape[1]):
-            if X[:, w].sum() == 0:
-                continue
-            odds = [(y[w] + pseudo[w]) / (y.sum() + pseudo.sum() - y[w] - pseudo[w]) for y in (inside, outside)]
-            error = math.sqrt(1 / (inside[w] + pseudo[w]) + 1 / (outside[w] + pseudo[w]))
-            scores[i, w] = (math.log(odds[0]) - math.log(odds[1])) / error
-    return names, scores
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
-def test_distinctive_words_equal_naive_loops(form):
-    X = oracles.random_counts(14, 40, 15, empty_rows=[3], empty_words=[6])
-    labels = ["a", "b", "c", "b"] * 10
-    names, scores = distinctive_words(form(X), labels, prior=0.05)
-    wanted_names, wanted = naive_words_apart(X, labels, 0.05)
-    assert names == wanted_names
-    np.testing.assert_allclose(scores, wanted, rtol=1e-10, atol=1e-12)
-
-
-def test_planted_words_are_distinctive():
-    rng = np.random.default_rng(15)
-    X = rng.poisson(1.0, (100, 30))
-    labels = np.repeat(["x", "y"], 50)
-    X[:50, 7] += rng.poisson(2.0, 50)
-    X[50:, 21] += rng.poisson(2.0, 50)
-    names, scores = distinctive_words(X, labels)
-    assert names == ["x", "y"]
-    assert top_words(scores, 1).ravel().tolist() == [7, 21]
-    assert np.abs(np.delete(scores, [7, 21], axis=1)).max() < 5 < scores[0, 7]
-
-
-def test_distinctive_words_are_defined_for_every_case():
-    X = oracles.random_counts(16, 6, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not distinctive_words(X, ["a"] * 6)[1].any()
-        assert not distinctive_words(np.zeros((6, 5)), list("aabbcc"))[1].any()
-        names, scores = distinctive_words(X, [None, "", "a", "b", None, float("nan")])
-        assert names == ["a", "b"]
-        np.testing.assert_allclose(scores, distinctive_words(X[2:4], ["a", "b"])[1])
-        assert np.isfinite(distinctive_words(np.eye(2), ["a", "b"])[1]).all()
-        assert np.isfinite(distinctive_words(np.ones((4, 1)), ["a", "b", "a", "b"])[1]).all()
-    with pytest.raises(InputError, match="labels must have one entry for each of the 6 documents, got 3"):
-        distinctive_words(X, ["a", "b", "c"])
-    with pytest.raises(InputError, match="prior must be above 0, got 0"):
-        distinctive_words(X, list("aabbcc"), prior=0)
 
 
 class Recorder(BaseEstimator):

@@ -199,7 +199,8 @@ def metric_functions(_: Path) -> Any:
     components, weights = model.components_, model.doc_topic_
     top = metrics.top_words(components, 8)
     half = [model.perplexity_report(counts[:30]), model.perplexity_report(counts[30:])]
-    distinct_labels, scores = metrics.distinctive_words(counts, labels)
+    apart = metrics.distinctive_words(counts, labels)
+    distinct_labels, scores = apart.labels, apart.scores
     return {
         "agreement": metrics.label_agreement(weights, labels),
         "hard_labels": metrics.hard_labels(weights),

@@ -10,6 +10,7 @@ from polyseme.metrics.coherence import (
     coherence,
     token_sequences,
 )
+from polyseme.metrics.distinctive import DistinctiveWords, distinctive_words
 from polyseme.metrics.evaluation import Evaluation, PerplexityReport, evaluate, pool_reports
 from polyseme.metrics.topics import (
     FitReport,
@@ -28,11 +29,12 @@ from polyseme.metrics.topics import (
     topic_redundancy,
     word_topics,
 )
-from polyseme.metrics.words import distinctive_words, relevance, top_words
+from polyseme.metrics.words import relevance, top_words
 
 __all__ = [
     "Agreement",
     "CoherenceReport",
+    "DistinctiveWords",
     "Evaluation",
     "FitReport",
     "PerplexityReport",

@@ -1,4 +1,4 @@
-"""The words shown for a topic, the table of topics, and words that distinguish labels.
+"""The words shown for a topic, and the table of topics.
 
 All tables, plots and pages rank the words of a topic by relevance on documents:
 
@@ -24,12 +24,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-import scipy.sparse as sp
 
 from polyseme.core.fitted import FittedTopics
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.kernels import Array, Floats, check_sparse
-from polyseme.metrics.clustering import label_numbers
+from polyseme.kernels import Array, Floats
 from polyseme.utils import check_integer, word_names
 
 if TYPE_CHECKING:
@@ -180,61 +178,6 @@ def _ranked(table: WordAmounts, topic: int, n_words: int, weight: float) -> Arra
     )[0]  # fmt: skip
     weights = np.where(n > 0, 0.0, table.topic_word[topic, columns])  # ranks words without an amount
     return np.asarray(columns[np.lexsort((-weights, -np.round(scores, DECIMALS), ~enough[columns]))[:n_words]])
-
-
-def distinctive_words(counts: Any, labels: Any, *, prior: float = 0.01) -> tuple[list[Any], Floats]:
-    """Return how strongly each word distinguishes the documents of each label from all other documents.
-
-    The score is the log-odds ratio of a word between the documents of a label and all other documents, divided by its
-    standard error, so that neither rare nor frequent words dominate. A word with a score above 2 is unlikely to be
-    frequent in these documents only by chance. With y the count of a word, n the number of tokens, and prior counts a_w
-    = prior * (number of words that occur) * P(w), which sum to a, the log odds are log[(y + a_w) / (n + a - y - a_w)],
-    and the standard error of their difference is sqrt(1 / (y_in + a_w) + 1 / (y_out + a_w)).
-
-    Parameters
-    ----------
-    counts : array-like or sparse matrix of shape (n_documents, n_words)
-        Counts.
-    labels : sequence
-        One label for each document. Documents without a label (None, NaN or "") are ignored.
-    prior : float, default=0.01
-        Prior count per word that occurs.
-
-    Returns
-    -------
-    labels : list
-        The sorted labels.
-    scores : array of shape (n_labels, n_words)
-        Scores. Words that do not occur, and a label that is the only one, score zero.
-
-    References
-    ----------
-    - Monroe, B. L., Colaresi, M. P., and Quinn, K. M. (2008). Fightin' words: lexical feature selection and evaluation
-      for identifying the content of political conflict. Political Analysis 16, 372-403.
-    """
-    if not prior > 0:
-        raise InputError(f"prior must be above 0, got {prior}.")
-    X = sp.csr_array(check_sparse(counts, "counts"))
-    names, numbers = label_numbers(labels, X.shape[0])
-    known = np.flatnonzero(numbers >= 0)
-    membership = sp.csr_array(
-        (np.ones(known.size), (numbers[known], known)), shape=(len(names), X.shape[0]), dtype=np.float64
-    )
-    inside = np.asarray((membership @ X.astype(np.float64)).toarray())
-    totals = inside.sum(axis=0)
-    if len(names) < 2 or totals.sum() == 0:
-        return names, np.zeros(inside.shape)
-    pseudo = prior * np.count_nonzero(totals) * totals / totals.sum()
-    outside = totals - inside
-
-    def log_odds(y: Floats) -> Floats:
-        total = (y + pseudo).sum(axis=1, keepdims=True)
-        rest = np.maximum(total - y - pseudo, np.finfo(float).tiny)
-        return np.asarray(np.log(np.where(totals > 0, (y + pseudo) / rest, 1.0)))
-
-    seen = np.where(totals > 0, pseudo, 1.0)
-    error = np.sqrt(1 / (inside + seen) + 1 / (outside + seen))
-    return names, np.asarray((log_odds(inside) - log_odds(outside)) / error)
 
 
 WIDTH = 80

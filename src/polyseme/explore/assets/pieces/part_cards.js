@@ -44,8 +44,8 @@ export function apartCard(part, all, name) {
     : empty("No words set it apart.");
   return card("Words that set its documents apart", drawn, {
     note:
-      "By the log of the ratio of their odds here and elsewhere, divided by its standard error; " +
-      "the figure says how many times as frequent they are as in all documents.",
+      "By how much more often they occur here than in as many random documents, in standard " +
+      "deviations; the figure says how many times as frequent they are as in all documents.",
     save: {
       name: `words of ${name}`,
       chart: rows.length > 0,

@@ -56,8 +56,8 @@ export function viewWords(_, settings, { subset }) {
       {
         name: "distinctive",
         description:
-          "log of the ratio of its odds in these and in the other documents, divided by its " +
-          "standard error",
+          "how much more often it occurs in these documents than in as many random ones, in " +
+          "standard deviations; words of fewer than five documents have 0",
         value: (word) => scores.get(word) ?? 0,
         shown: (word) => decimal(scores.get(word) ?? 0, 1),
       },
