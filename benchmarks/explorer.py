@@ -21,6 +21,7 @@ import statistics
 import tempfile
 import warnings
 from pathlib import Path
+from urllib.parse import quote
 
 from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_figure, skip, time_call
 from polyseme import PLSA, open_run
@@ -39,7 +40,11 @@ ACTIONS = {
     "run": ("#/topic/3", "#/document/NUMBER", "#/word/WORD0", f"{SEARCH}WORD10%20WORD20%20WORD30", "#/labels"),
     "synthetic": ("#/topic/3", "#/document/NUMBER", "#/word/WORD0", f"{SEARCH}WORD10%20WORD20%20WORD30", "#/labels"),
 }
-MORE = ("#/topics", "#/documents", "#/words", "#/labels/LABEL0", "#/fit")
+MORE = (
+    "#/topics", "#/documents", "#/words", "#/labels/LABEL0", "#/fit", "#/documents?q=moblie", "#/map?label=EACH",
+    "#/topics?label=EACH", "#/words?label=EACH", "#/documents?label=EACH", "#/topic/3?label=EACH",
+)  # fmt: skip
+"""EACH is another label each time, so that nothing is computed before."""
 
 NAVIGATE = """async (fragment) => {
   const main = document.getElementById("main");
@@ -130,7 +135,7 @@ def synthetic(n_documents: int, iterations: int) -> PageData:
     return page_data(model, counts, vectorizer=vectorizer, labels=labels, texts=texts, title="Synthetic")
 
 
-def measure(path: Path, actions: list[str], browser) -> dict[str, float]:
+def measure(path: Path, actions: list[str], labels: list[str], browser) -> dict[str, float]:
     """Return milliseconds to the first view, until everything is loaded, and of each action."""
     marks = []
     for _ in range(REPEATS):
@@ -142,8 +147,10 @@ def measure(path: Path, actions: list[str], browser) -> dict[str, float]:
         if len(marks) < REPEATS:
             page.close()
     times = dict(zip(("first view", "all loaded"), map(statistics.median, zip(*marks, strict=True)), strict=True))
+    unseen = iter(labels)
     for action in actions:
-        times[action] = statistics.median([_open_view(page, action) for _ in range(REPEATS)])
+        repeated = [action.replace("EACH", next(unseen)) if "EACH" in action else action for _ in range(REPEATS)]
+        times[action] = statistics.median([_open_view(page, address) for address in repeated])
     page.evaluate(NAVIGATE, "#/map")
     page.wait_for_timeout(1500)
     times["map: hover"] = statistics.median([page.evaluate(HOVER) for _ in range(REPEATS)])
@@ -202,7 +209,9 @@ def main() -> None:
             path = folder / f"{chosen.corpus}-{text}.html"
             seconds = time_call(lambda path=path, text=text: write_page(data, path, text=text))
             print(f"\ntext={text}: {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.1f} s")
-            times = measure(path, view_addresses(data, chosen.corpus), browser)
+            names = sorted({name for found in data.labels or () for name in found})
+            labels = [quote(name) for name in names] * len(MORE)
+            times = measure(path, view_addresses(data, chosen.corpus), labels, browser)
             for name, milliseconds in times.items():
                 print(f"  {name:46} {milliseconds:9.1f} ms")
             what = f"page of {n_docs:,} documents, text={text}"

@@ -1,6 +1,7 @@
 // Rows of bars.
 
-import { canvas, cutText } from "./chart.js";
+import { canvas } from "./chart.js";
+import { wrapped } from "./wrap.js";
 import { s } from "../dom.js";
 
 /**
@@ -13,6 +14,9 @@ import { s } from "../dom.js";
  * @property {string} [classes]
  * @property {string} [title]
  */
+
+const LABEL_LETTER = 7.6; // pixels
+const LABEL_LINE = 16;
 
 /**
  * Draws rows of bars.
@@ -30,13 +34,21 @@ export function bars(
   const barWidth = Math.max(20, width - labelWidth - end);
   const top =
     most ?? Math.max(...rows.map(({ value, behind }) => Math.max(value, behind ?? 0)), 1e-12);
-  const drawn = rows.map((row, i) => {
-    const y = i * line;
+  let height = 0;
+  const drawn = rows.map((row) => {
+    const names = wrapped(row.label, Math.max(6, Math.floor((labelWidth - 10) / LABEL_LETTER)));
+    const tall = line + (names.length - 1) * LABEL_LINE;
+    const y = height + (tall - line) / 2;
+    height += tall;
     const size = (value) => Math.max(value > 0 ? 1.5 : 0, (barWidth * value) / top);
+    const x = labelWidth - 10;
+    const first = y + 17 - ((names.length - 1) * LABEL_LINE) / 2;
     const name = s(
       "text.label",
-      { x: labelWidth - 10, y: y + 17, "text-anchor": "end" },
-      cutText(row.label, labelWidth - 10),
+      { x, y: first, "text-anchor": "end" },
+      names.length === 1
+        ? names
+        : names.map((text, i) => s("tspan", { x, dy: i ? LABEL_LINE : 0 }, text)),
     );
     const inside = [
       s("title", {}, row.title ?? `${row.label}: ${row.shown}`),
@@ -69,7 +81,7 @@ export function bars(
   });
   return canvas(
     width,
-    rows.length * line,
+    height,
     label,
     rows.some(({ href }) => href),
     ...drawn,

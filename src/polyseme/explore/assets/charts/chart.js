@@ -48,15 +48,3 @@ export function canvas(width, height, label, interactive, ...children) {
     ...children,
   );
 }
-
-/**
- * Cuts a text to a width.
- *
- * @param {string} text
- * @param {number} width
- * @returns {string}
- */
-export function cutText(text, width) {
-  const most = Math.max(3, Math.floor(width / 8.4));
-  return text.length <= most ? text : text.slice(0, most - 1) + "…";
-}

@@ -29,6 +29,7 @@ const NAME_SHIFTS = [
   [0.3, 0.7],
 ];
 const NAME_GAP = 3;
+const CROWD = 60; // names of the first level above which they are smaller
 
 /**
  * Breaks a name into lines of similar width.
@@ -65,7 +66,8 @@ export function placeNames(names, onScreen, widthOf, { width, height, obstacles 
   const levels = [...new Set(names.map(({ level }) => level))].sort((a, b) => a - b);
   const taken = obstacles.map((box) => [...box]);
   const placed = [];
-  const small = Math.min(1, Math.max(0.72, width / 900));
+  const first = names.filter(({ level }) => level === levels[0]).length;
+  const small = Math.min(first > CROWD ? 0.75 : 1, Math.max(0.72, width / 900));
   for (const name of names) {
     const rank = Math.min(levels.indexOf(name.level), NAME_SIZES.length - 1);
     const { x, y, radius } = onScreen(name);

@@ -50,7 +50,14 @@ export function viewHelp() {
     finer?.length && [
       link("tree", "Levels"),
       "The topics at first are those for reading. Finer topics divide them further; each belongs " +
-        "to the topic that has most of its words.",
+        "to the topic that has most of its words. “Topics” below the menu sets the level of tables, " +
+        "charts and map.",
+    ],
+    [
+      "Filters",
+      "A main topic, a label, a range of time and words narrow all views; the row below the menu " +
+        "shows what is set. Figures are then those of the documents that pass, with the same topics. " +
+        "“Times” compares a share with that in all documents: few documents make it vary by chance.",
     ],
     [
       link("documents", "Documents"),
@@ -60,11 +67,12 @@ export function viewHelp() {
     corpus?.labeled && [
       link("labels", "Labels"),
       "Labels come with the documents; the model has not seen them. If topics and labels agree, " +
-        "they were found independently.",
+        "they were found independently. Similar labels stand beside each other.",
     ],
     corpus?.periods && [
       link("time", "Time"),
-      "The share of a topic in the words of each period. Periods with few documents vary by chance.",
+      "The share of a topic in the words of each period. Periods with few documents vary by " +
+        "chance; lines have gaps where there are no documents.",
     ],
     Object.keys(junk).length && [
       "May not describe a subject",
