@@ -65,6 +65,8 @@ _SUBSTITUTION_COLORS = {
 """The colors by which readers recognize substitutions, slightly darker on white than usual."""
 _LINE = 0.28
 """Inches per leaf."""
+_CROWD = (25, 100), (14.0, 8.5)
+"""Largest size of names by the number of topics at the first level."""
 _NAME_STYLES = ((14, "bold", math.inf), (9, "bold", 2.7), (7.5, "normal", 3.4))
 """Size and weight of the names of regions by level, and their largest width in radii of the region."""
 
@@ -203,6 +205,8 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Palette) -> None:
     from matplotlib.patheffects import withStroke
 
     levels, colors = list(dict.fromkeys(name.level for name in found.names)), found.topic_colors(palette)
+    coarse = sum(name.level == levels[0] for name in found.names)
+    largest = float(np.interp(coarse, *_CROWD))
     ax.figure.draw_without_rendering()
     taken: dict[str, Any] = {}
     for name in found.names:
@@ -210,6 +214,7 @@ def _draw_names(ax: Any, found: DocumentMap, palette: Palette) -> None:
             continue
         rank = min(levels.index(name.level), len(_NAME_STYLES) - 1)
         font_size, weight, widest = _NAME_STYLES[rank]
+        font_size = min(font_size, largest)
         color = 0.5 * np.array(to_rgb(colors[name.top])) + 0.5 * np.array(to_rgb(palette.ink))
         shown = ax.text(
             name.x, name.y, _literal(textwrap.fill(name.name, 18)), size=font_size, weight=weight, color=color,

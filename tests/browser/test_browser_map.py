@@ -224,6 +224,23 @@ def test_names_are_in_the_window_and_apart(opened, themes_file, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_large_corpus_is_a_stated_sample(opened, tmp_path, monkeypatch):
+    from explorer_corpora import themed_page_data
+
+    monkeypatch.setattr("polyseme.layout.document_map.MAX_POINTS", 30)
+    data = themed_page_data()
+    assert len(data.document_map.places) == 30
+    write_page(data, tmp_path / "sample.html")
+    page = opened(tmp_path / "sample.html", "#/map")
+    page.wait("document.querySelector('.document-map')?.dataset.drawn")
+    assert page.page.locator(".document-map").get_attribute("data-drawn") == "30"
+    assert "the map shows 30 documents" in page.text(".map-title")
+    figures = page.page.locator(".map-panel .shares .figure").all_text_contents()
+    expected = sorted(data.topic_weights, reverse=True)  # of all documents
+    np.testing.assert_allclose([float(text.rstrip("%")) / 100 for text in figures], expected, atol=0.0051)
+    assert page.complaints == []
+
+
 def test_hostile_names_of_regions_are_text(opened, tmp_path):
     from explorer_corpora import HOSTILE, themed_page_data
 
