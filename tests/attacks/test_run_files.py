@@ -246,6 +246,7 @@ WRONG_FIELDS = [
     ("levels", {"1": {"parents": [0, 0], "nesting": [1]}}), ("levels", {"3": {"parents": [0, 0], "nesting": [1, 1]}}),
     ("levels", {"3": {"parents": [0, 0, 2], "nesting": [1, 1, 1]}}), ("topic_names", {"2": "x"}),
     ("automatic_names", ["a"]), ("junk", {"2": {"kind": "few", "reason": "y"}}), ("mine", 1),
+    ("hidden_topics", [2]), ("hidden_topics", [-1]),
     ("seed_problems", "x"), ("before", 1), ("before", {"model": MODEL}),
     ("before", {"model": MODEL, "documents": 30, "words": 9}),
 ]  # fmt: skip

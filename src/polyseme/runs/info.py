@@ -302,8 +302,9 @@ class RunInfo:
             above = n_topics
         if self.before is not None and (self.before.before or self.before.edits != self.edits[:-1] or not self.edits):
             raise ValueError("before must be the run before the last of its edits")
-        if max((*(self.junk or ()), *self.hidden_topics), default=-1) >= self.model.n_topics:
-            raise ValueError("junk and hidden_topics must be topics that exist")
+        for name, topics in (("junk", self.junk or ()), ("hidden_topics", self.hidden_topics)):
+            if max(topics, default=-1) >= self.model.n_topics:
+                raise ValueError(f"{name} must be topics that exist")
 
 
 @dataclass(frozen=True)
