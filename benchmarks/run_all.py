@@ -4,7 +4,7 @@
     make bench BENCH_OPTIONS=--full            the full form
     python benchmarks/run_all.py [--full] [--only sweep text] [--output benchmarks/RESULTS.md]
 
-The small form takes about twelve minutes on two cores. It checks that everything runs and shows the order of magnitude
+The small form takes about fourteen minutes on two cores. It checks that everything runs and shows the magnitude
 of the ratios. To quote figures, use the full form (estimated at two hours) on an otherwise idle machine. Other packages
 use their best documented settings, which the docstring of each script lists, and the same number of threads. The runner
 restricts everything to two cores. Benchmarks without their data or browser are listed as skipped, and packages that
@@ -72,6 +72,8 @@ BENCHMARKS = {
         "--k 20 50 --seeds 5 --limit 25 --peer-limit 75 --picture {pictures}/convergence.png",
     ),
     "lda": Benchmark("LDA by variational Bayes", "--k 10 --passes 1 --iterations 6", "--passes 5 --iterations 16"),
+    "samplers": Benchmark("Completion perplexity", "--data poliblog --documents 1000 --limit 6", ""),
+    "batch": Benchmark("Many small fits", "--fits 4 --single 2", ""),
     "text": Benchmark("Counting words", "--rounds 1", "--rounds 3 --more"),
     "dumps": Benchmark("Reading Wikipedia dumps", "--megabytes 15", "--megabytes 150 --parser"),
     "documents": Benchmark("Words of PDF and HTML files", "--articles 1", ""),
@@ -101,6 +103,9 @@ BENCHMARKS = {
     "planted_topics": Benchmark("The number of topics", "--kinds separated --numbers 5 --seeds 1", ""),
     "reading": Benchmark("Topics to read", "--parts planted unigrams levels --quick", ""),
     "starts": Benchmark("Starts of a given number of topics", "--quick", ""),
+    "interval_coverage": Benchmark(
+        "Coverage of intervals", "--topics 5 --documents 200 --lengths 100 --repetitions 2 --resamples 10", ""
+    ),
     "consensus": Benchmark("Topics that many fits share", "--corpora 3 --fits 5", ""),
     "short_texts": Benchmark("Short texts", "--quick", ""),
     "judging": Benchmark("Held-out scores and choices based on them", "--quick", ""),

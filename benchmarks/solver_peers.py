@@ -12,6 +12,9 @@ All have 2 threads. Their likelihoods are computed by the same function, outside
   so each point is a separate fit.
 - BigARTM: offline EM with reuse_theta and one pass over a document in each pass over the collection, which is plain EM;
   and its default, ten passes over a document.
+- poismf: Poisson factorization without a penalty, by conjugate gradients with its default of five steps for each row,
+  from its own start; of its methods the fastest one whose result is not changed by the penalty. Each point is a
+  separate fit.
 """
 
 from __future__ import annotations
@@ -164,7 +167,24 @@ def trace_bigartm(X: sp.csr_array, K: int, seed: int, limit: float, passes: int)
     return trace
 
 
-PEERS = ("scikit-learn", "enstop", "bigartm")
+def trace_poismf(X: sp.csr_array, K: int, seed: int, limit: float) -> Trace:
+    from poismf import PoisMF
+
+    corpus, counts, trace = as_corpus(X), sp.coo_matrix(X), []
+    for iterations in (5, 15, 50):
+        model = PoisMF(
+            K, method="cg", l2_reg=0.0, l1_reg=0.0, niter=iterations, reindex=False, random_state=seed, nthreads=THREADS
+        )
+        started = time.perf_counter()
+        model.fit(counts)
+        used = time.perf_counter() - started
+        trace.append((used, log_likelihood(corpus, model.A * model.B.sum(axis=0), model.B)))
+        if used > limit / 3:
+            break
+    return trace
+
+
+PEERS = ("scikit-learn", "enstop", "bigartm", "poismf")
 
 
 def available(wanted: list[str]) -> list[str]:
@@ -183,6 +203,7 @@ def peers(
             "scikit-learn mu, nndsvda": lambda: trace_sklearn(X, K, None, limit),
             "scikit-learn MiniBatchNMF": lambda: trace_sklearn_minibatch(X, K, factors, limit),
         },
+        "poismf": {"poismf": lambda: trace_poismf(X, K, seed, limit)},
         "enstop": {"enstop PLSA": lambda: trace_enstop(X, K, seed, limit)},
         "bigartm": {
             "BigARTM, 1 pass": lambda: trace_bigartm(X, K, seed, limit, 1),

@@ -1,11 +1,12 @@
-"""Seconds to a likelihood: solver="auto" against plain EM, scikit-learn, enstop and BigARTM, from random starts.
+"""Seconds to a likelihood: solver="auto" against plain EM, scikit-learn, enstop, BigARTM and poismf, from random
+starts.
 
     python benchmarks/solvers.py                       newsgroups_df10, K = 20 and 50, five seeds
     python benchmarks/solvers.py --data counts.npz --k 20 50 100 --seeds 5 --limit 60
 
 A gap is the difference to the best likelihood that any method found for that seed, in nats per token. The solvers of
 polyseme stop after --limit seconds, the other packages after --peer-limit. polyseme and scikit-learn start from the
-same factors; enstop and BigARTM use their own starts. All likelihoods are computed by the same function, outside of the
+same factors; the others use their own starts. All likelihoods are computed by the same function, outside of the
 timed sections. benchmarks/solver_peers.py lists the settings of the other packages with reasons.
 """
 
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), help="the other packages to run")
     parser.add_argument("--picture", type=Path, help="where to save a convergence plot of the first case")
     arguments = parser.parse_args()
-    describe_machine("enstop", "bigartm")
+    describe_machine("enstop", "bigartm", "poismf")
     picture, packages = arguments.picture, available(arguments.peers)
     for path in arguments.data:
         X = load_counts(path)
