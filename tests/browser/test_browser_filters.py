@@ -95,8 +95,8 @@ def test_topics_of_a_finer_level_have_the_shares_of_python(page, data):
 def test_words_of_a_subset_are_those_of_python(page, data):
     page.go("#/words?topic=1")
     chosen = data.doc_topic.argmax(axis=1) == 1
-    names, scores = distinctive_words(data.counts, chosen.astype(str))
-    best = np.argsort(-scores[names.index("True")], kind="stable")[:10]
+    found = distinctive_words(data.counts, chosen.astype(str))
+    best = np.argsort(-found.scores[found.labels.index("True")], kind="stable")[:10]
     links = page.page.locator("table.topics tbody th a").all_text_contents()
     assert links[:10] == [data.vocabulary[word] for word in best]
     tokens = np.asarray(data.counts[np.flatnonzero(chosen)].sum(axis=0)).ravel()

@@ -66,11 +66,10 @@ export function sortedList({ noun, total, items, orders, label, matches, setting
     "Show more",
   );
   function sortedItems() {
-    const values = new Map(items.map((item) => [item, chosen.value(item)]));
-    return [...items].sort((a, b) => {
-      const [first, second] = [values.get(a), values.get(b)];
-      return first < second ? -1 : Number(first > second) || a - b;
-    });
+    return items
+      .map((item) => ({ item, key: chosen.value(item) }))
+      .sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key) || a.item - b.item))
+      .map(({ item }) => item);
   }
   function refresh() {
     const text = field.value.trim().toLowerCase();

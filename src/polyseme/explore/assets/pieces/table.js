@@ -37,14 +37,16 @@ export function sortedTable({ noun, items, columns, sort: usual, settings, match
     columns.find(({ name }) => name === usual);
   const isText = (column) => column === columns[0];
   const upwards = settings.order ? settings.order === "up" : isText(sorted);
-  const values = new Map(items.map((item) => [item, sorted.value(item)]));
-  const place = new Map(items.map((item, i) => [item, i]));
-  const order = [...items].sort(
-    (a, b) =>
-      Number(isLast?.(a) ?? false) - Number(isLast?.(b) ?? false) ||
-      (upwards ? 1 : -1) * compare(values.get(a), values.get(b)) ||
-      place.get(a) - place.get(b),
-  );
+  const sign = upwards ? 1 : -1;
+  const order = items
+    .map((item, place) => ({
+      item,
+      place,
+      key: sorted.value(item),
+      last: Number(isLast?.(item) ?? 0),
+    }))
+    .sort((a, b) => a.last - b.last || sign * compare(a.key, b.key) || a.place - b.place)
+    .map(({ item }) => item);
   const heads = columns.map((column) => {
     const now = column === sorted;
     const next = now ? (upwards ? "down" : "up") : "";

@@ -99,6 +99,8 @@ function pointColors(map, numberOf, colorOfNumber) {
  */
 let onlyChart = null;
 
+let lastColored = null; // what the chart has: the colors of the points, and what they mean
+
 addEventListener("beforeprint", () => {
   if (onlyChart?.element.isConnected && onlyChart.scale)
     document.querySelector(".map-panel").before(onlyChart.picture(...PRINTED_MAP));
@@ -144,8 +146,12 @@ export async function viewMap(_, settings, { subset, level }) {
   else overview();
 
   function recolor() {
-    colored = ways[way](map);
-    chart.color(colored.colors);
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    if (lastColored?.map !== map || lastColored.way !== way || lastColored.dark !== dark) {
+      lastColored = { map, way, dark, found: ways[way](map) };
+      chart.color(lastColored.found.colors);
+    }
+    colored = lastColored.found;
     chart.element.classList.toggle("plain-names", way !== "topic");
   }
 

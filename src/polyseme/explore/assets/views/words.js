@@ -17,7 +17,6 @@ export function viewWords(_, settings, { subset }) {
   const items = [];
   const hidden = new Set(model.hidden);
   documents.forEach((n, word) => n > 0 && !hidden.has(word) && items.push(word));
-  items.sort((a, b) => tokens[b] - tokens[a] || a - b);
   const columns = [
     {
       name: "word",
