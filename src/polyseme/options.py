@@ -220,6 +220,8 @@ GROUPING = (
     Option("most", "Compare the N groups with the most documents.", None, int, 6, metavar="N", least=2),
 )
 """Options of `Run.compare_groups`."""
+EVERY = Option("every", "Length of the periods.  [default: the longest one that gives at least 12 periods]",
+               choices=("decade", "year", "quarter", "month", "week", "day"))
 RESAMPLING = (
     Option("clusters", "Column that says which documents belong together, such as source; they are drawn together.",
            metavar="COLUMN"),
@@ -231,7 +233,7 @@ N_FOLDS = Option("n_folds", "Number of folds of the documents.", TOPICS, int, 5,
 # fmt: on
 
 OPTIONS = {
-    option.name: option for option in (*SEARCHING, *EDITING, *GROUPING, *RESAMPLING, LEVEL, NAMER, N_FOLDS, *FIT)
+    option.name: option for option in (*SEARCHING, *EDITING, *GROUPING, EVERY, *RESAMPLING, LEVEL, NAMER, N_FOLDS, *FIT)
 }
 """The options by name. Options of the same name have the same flag."""
 

@@ -32,6 +32,7 @@ from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.selection.consensus import LEAST_STABLE, STABLE
 from polyseme.simplex import SimplexDecomposition, lower
 from polyseme.uncertainty.groups import SIGNIFICANT, GroupComparison
+from polyseme.uncertainty.time import Timeline
 
 if TYPE_CHECKING:
     from polyseme.selection import Consensus, ReadingChoice, Selection
@@ -43,6 +44,7 @@ __all__ = [
     "plot_document_map",
     "plot_groups",
     "plot_map",
+    "plot_over_time",
     "plot_selection",
     "plot_signatures",
     "plot_simplex",
@@ -361,6 +363,52 @@ def plot_groups(comparison: GroupComparison, *, ax: Any = None) -> Any:
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.legend(title=comparison.by, fontsize=8, frameon=False, loc="lower right")
+    return ax
+
+
+def plot_over_time(timeline: Timeline, *, topics: Sequence[int] | None = None, ax: Any = None) -> Any:
+    """Plot the shares of topics by calendar period, with bands of their intervals.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        Result of `Run.over_time`.
+    topics : sequence of int, default=None
+        Numbers of the topics. None: the five topics whose shares change most certainly.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes. Lines have gaps at periods without documents; gray bars are the numbers of documents.
+    """
+    if topics is None:
+        chosen = np.argsort(timeline.trend.p_values, kind="stable")[:5].tolist()
+    else:
+        chosen = [_checked_topic(topic, timeline.topic_word) for topic in topics]
+    if not chosen:
+        raise InputError("topics is empty: give at least one topic.")
+    if ax is None:
+        ax = _pyplot().subplots(figsize=(9, 5), layout="constrained")[1]
+    places = np.arange(len(timeline.periods))
+    for number, topic in enumerate(chosen):
+        found = timeline.shares[:, topic]
+        name = textwrap.shorten(f"{topic} {timeline.topic_names[topic]}", 40, placeholder="…")
+        ax.fill_between(places, found.low, found.high, color=f"C{number % 10}", alpha=0.2, linewidth=0)
+        ax.plot(places, found.estimate, color=f"C{number % 10}", marker="o", markersize=3, label=_literal(name))
+    top = max(float(np.nanmax(timeline.shares.high[:, chosen])), 1e-9)
+    bars = 0.15 * top * timeline.documents / max(timeline.documents.max(), 1)
+    ax.bar(places, bars, bottom=-0.17 * top, color="0.75", width=0.8)
+    ax.text(-0.5, -0.02 * top, f"documents (at most {timeline.documents.max():,})", fontsize=7, color="0.4", va="top")
+    ax.set_ylim(-0.17 * top, 1.02 * top)
+    step = -(-len(places) // 12)
+    ax.set_xticks(places[::step], [_literal(name) for name in timeline.periods[::step]], fontsize=8)
+    ax.yaxis.set_major_formatter(lambda value, _: "" if value < 0 else f"{value:.0%}")
+    ax.set_ylabel(f"share of the topic, {timeline.level:.0%} interval")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.legend(fontsize=8, frameon=False, loc="upper left")
     return ax
 
 

@@ -8,8 +8,8 @@ import pytest
 from explorer_corpora import themed_page_data
 from polyseme import PLSA
 from polyseme.explore import write_page
-from polyseme.explore.page import periods
 from polyseme.metrics import distinctive_words
+from polyseme.runs.periods import periods
 
 LEVEL = 8
 

@@ -135,6 +135,6 @@ def test_help_groups_the_commands(place):
     assert found == {
         "Start": ["demo", "fit", "select"],
         "Look": ["topics", "explore", "search", "report"],
-        "Measure": ["evaluate", "compare", "groups"],
+        "Measure": ["evaluate", "compare", "groups", "time"],
         "Use and change": ["transform", "update", "edit", "export"],
     }

@@ -48,13 +48,13 @@ from polyseme.explore.page import (
     pack_counts,
     pack_topics,
     pack_weights,
-    periods,
 )
 from polyseme.layout.colors import DARK, LIGHT
 from polyseme.metrics import coherence, top_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.runs.documents import excerpt
 from polyseme.runs.info import Selection, SelectionRow
+from polyseme.runs.periods import periods
 from polyseme.text import Vectorizer
 
 

@@ -18,7 +18,7 @@ from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputErr
 from polyseme.core.fitted import DocumentWeights, WordDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.explore import from_sklearn, page_data
-from polyseme.explore.page import encode_varints, pack_section, periods, summarize, word_rules
+from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
 from polyseme.explore.page_data import Editing, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
 from polyseme.metrics import distances, distinctive_words, top_words
@@ -26,6 +26,7 @@ from polyseme.metrics.words import LEAST_AMOUNT, relevance
 from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.snippets import QueryFinder, parse_query
 from polyseme.runs.names import checked_name
+from polyseme.runs.periods import periods
 from polyseme.runs.typical import DocumentScorer
 from polyseme.solvers import Tempered
 from polyseme.text import Vectorizer

@@ -30,6 +30,7 @@ from polyseme.cli.commands.groups import groups
 from polyseme.cli.commands.report import report
 from polyseme.cli.commands.search import EXCLUDED_WORD, search
 from polyseme.cli.commands.select import select
+from polyseme.cli.commands.time import time
 from polyseme.cli.commands.topics import topics
 from polyseme.cli.commands.transform import transform
 from polyseme.cli.commands.update import update
@@ -39,7 +40,7 @@ from polyseme.options import GROUPS, OUTPUT, naming_flags
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
     "Look": (topics, explore, search, report),
-    "Measure": (evaluate, compare, groups),
+    "Measure": (evaluate, compare, groups, time),
     "Use and change": (transform, update, edit, export),
 }
 """Commands in the groups of the help text."""

@@ -15,13 +15,12 @@ import html
 import json
 import sys
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +40,9 @@ from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmount
 from polyseme.retrieval import postings
 from polyseme.runs import Run
 from polyseme.runs.documents import excerpt
+from polyseme.runs.periods import periods
 from polyseme.runs.typical import MIN_RELATIVE_LENGTH, PRIOR
 from polyseme.runs.view import TopicView
-from polyseme.text.dates import DateOrder, days_of
 from polyseme.text.languages import Language, get_language, language_token_rules, scikit_learn_token_rules
 from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
@@ -182,11 +181,6 @@ CANDIDATES, LAMBDAS = 30, 21
 DOCUMENTS_SHOWN = 10
 """Documents of each topic that the page lists."""
 _CHUNK_CHARACTERS = 400_000
-MAX_PERIODS = 60
-_UNITS = (("Y", 10), ("Y", 1), ("M", 3), ("M", 1), ("D", 7), ("D", 1))
-"""Decades, years, quarters, months, weeks and days."""
-_MIN_PERIODS = 12
-"""A unit with at least this many periods is fine enough."""
 
 
 @dataclass(frozen=True)
@@ -222,34 +216,6 @@ def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
     for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
         sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
     return sections
-
-
-class Periods(NamedTuple):
-    """Consecutive periods of time and the period of each document."""
-
-    names: list[str]
-    """Names of all periods from the first to the last."""
-    numbers: npt.NDArray[np.int32]
-    """Period of each document; -1 if it has no time."""
-
-
-def periods(times: Sequence[Any]) -> Periods | None:
-    """Group documents by periods; return None if no time can be parsed.
-
-    Start with decades, and try finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
-    """
-    order = DateOrder.of(times)
-    days = [days_of(time, order) for time in times]
-    known = np.array([parsed is not None for parsed in days], dtype=bool)
-    if not known.any():
-        return None
-    stamps = np.array([parsed.first for parsed in days if parsed is not None], dtype="datetime64[D]")
-    numbers, unit, step = _period_numbers(stamps)
-    first = int(numbers.min())
-    of_documents = np.full(len(days), -1, dtype=np.int32)
-    of_documents[known] = numbers - first
-    last = int(numbers.max())
-    return Periods([_period_name(number, unit, step) for number in range(first, last + 1)], of_documents)
 
 
 def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
@@ -493,32 +459,6 @@ def _json_value(value: Any) -> Any:
         return value
     number = float(value)
     return (int(number) if number.is_integer() else number) if np.isfinite(number) else None
-
-
-def _period_numbers(stamps: Any) -> tuple[Any, str, int]:
-    """Return the number of the period of each day, the unit and the step. If all dates are years, so are the units."""
-    only_years = bool((stamps == stamps.astype("datetime64[Y]").astype("datetime64[D]")).all())
-    units = _UNITS[:2] if only_years else _UNITS
-    best = None
-    for unit, step in units:
-        numbers = stamps.astype(f"datetime64[{unit}]").astype(np.int64) // step
-        size = int(numbers.max() - numbers.min()) + 1
-        if best is not None and size > MAX_PERIODS:
-            break
-        best = numbers, unit, step
-        if size >= _MIN_PERIODS and not (unit == "Y" and step == 10):
-            break
-    assert best is not None
-    return best
-
-
-def _period_name(number: int, unit: str, step: int) -> str:
-    start = str(np.array(number * step).astype(f"datetime64[{unit}]"))
-    if (unit, step) == ("Y", 10):
-        return f"{start}s"
-    if (unit, step) == ("M", 3):
-        return f"{start[:4]} Q{(int(start[5:7]) + 2) // 3}"
-    return start
 
 
 # compact arrays

@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.explore.page import digest, periods
+from polyseme.explore.page import digest
 from polyseme.io.files import write_output
 from polyseme.kernels import Floats
 from polyseme.metrics.words import largest
 from polyseme.progress import UNSAFE, escape_character, pluralize
 from polyseme.runs.info import RunInfo
 from polyseme.runs.languages import language_shares
+from polyseme.runs.periods import periods
 from polyseme.runs.tables import topics_in_order
 from polyseme.runs.view import TopicView
 from polyseme.text.readers.inputs import LABEL_SEPARATOR

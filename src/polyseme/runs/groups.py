@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError
+from polyseme.kernels import Array
 from polyseme.options import named
 from polyseme.runs.documents import COLUMNS
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
@@ -50,6 +51,11 @@ def cluster_numbers(view: TopicView, clusters: Any) -> Sequence[Any] | None:
     return [LABEL_SEPARATOR.join(parts) or f"\0{row}" for row, parts in enumerate(values)]
 
 
+def unit_numbers(units: Sequence[Any] | None) -> Array | None:
+    """Return the number of the cluster of each document."""
+    return None if units is None else np.unique(np.array(units, dtype=str), return_inverse=True)[1]
+
+
 def compare_groups(
     view: TopicView,
     by: Any = "label",
@@ -81,7 +87,7 @@ def compare_groups(
     )  # fmt: skip
     assert found.groups is not None
     shares = replace(found.groups, names=names)
-    numbers = None if units is None else np.unique(np.array(units, dtype=object).astype(str), return_inverse=True)[1]
+    numbers = unit_numbers(units)
     counts = sparse_counts(view.corpus.counts, np.dtype(np.float32))
     hidden = frozenset(view.hidden_columns)
     words = compare_words(counts, view.fitted, membership, numbers, level)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from polyseme.explore.page import NotebookPage
     from polyseme.metrics import Evaluation
     from polyseme.retrieval import Results
-    from polyseme.uncertainty import Bootstrap, GroupComparison
+    from polyseme.uncertainty import Bootstrap, GroupComparison, Timeline
 
 
 class Run:
@@ -362,6 +362,42 @@ class Run:
         """
         return self.view.bootstrap(
             n_resamples, clusters=clusters, level=level, random_state=random_state, verbose=verbose
+        )
+
+    def over_time(
+        self,
+        every: str | None = None,
+        *,
+        clusters: Any = None,
+        n_resamples: int = 100,
+        level: float = 0.95,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> Timeline:
+        """Return the shares of the topics by calendar period, with intervals, and how the words of topics change.
+
+        Parameters
+        ----------
+        every : {"decade", "year", "quarter", "month", "week", "day"} or None, default=None
+            Length of the periods. None: the longest one that gives at least twelve periods.
+        clusters : str or sequence, default=None
+            Documents that belong together, as in `bootstrap`.
+        n_resamples : int, default=100
+            Number of resamples.
+        level : float, default=0.95
+            Level of the intervals.
+        random_state : int, default=0
+            Seed of the random numbers.
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        polyseme.uncertainty.Timeline
+            Shares with intervals, changes between the earlier and the later half of the documents, and words.
+        """
+        return self.view.over_time(
+            every, clusters=clusters, n_resamples=n_resamples, level=level, random_state=random_state, verbose=verbose
         )
 
     def compare_groups(

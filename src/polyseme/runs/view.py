@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from polyseme.explore.page import NotebookPage
     from polyseme.metrics import Evaluation
     from polyseme.retrieval import Results
-    from polyseme.uncertainty import Bootstrap, GroupComparison
+    from polyseme.uncertainty import Bootstrap, GroupComparison, Timeline
 
 SAMPLE_SIZE = 10_000
 """Number of documents in the sample of a run that is too large for memory."""
@@ -392,6 +392,13 @@ class TopicView:
 
         with reporter(verbose).stage("fitting resamples") as update:
             return compare_groups(self, by, progress=lambda done, total: update(done, total, ""), **options)
+
+    def over_time(self, every: str | None = None, *, verbose: int = 0, **options: Any) -> Timeline:
+        """Return the shares of the topics by calendar period, with the options of `Run.over_time`."""
+        from polyseme.runs.timeline import over_time
+
+        with reporter(verbose).stage("fitting resamples") as update:
+            return over_time(self, every, progress=lambda done, total: update(done, total, ""), **options)
 
     @property
     def title(self) -> str | None:

@@ -3,6 +3,7 @@
 from polyseme.uncertainty.bootstrap import Bootstrap, Shares, bootstrap
 from polyseme.uncertainty.groups import GroupComparison, GroupWord
 from polyseme.uncertainty.intervals import Differences, Intervals
+from polyseme.uncertainty.time import Shrinkage, Timeline
 
 __all__ = [
     "Bootstrap",
@@ -11,5 +12,7 @@ __all__ = [
     "GroupWord",
     "Intervals",
     "Shares",
+    "Shrinkage",
+    "Timeline",
     "bootstrap",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ _LEAST_DOCUMENTS = 5
 """Effective number of documents with the word in one of the sides, (sum of tokens)^2 / sum of squares, from which the
 variance between documents is known."""
 _PSEUDO = 0.5
-"""Tokens, divided between words as in the topic, that are added to each side, so that no ratio is infinite."""
+"""Tokens that are added to those of a word on each side, so that no ratio is infinite."""
 
 
 class GroupWord(NamedTuple):
@@ -167,6 +167,19 @@ class GroupComparison:
         return "\n".join(lines)
 
 
+def tokens_of_topics(counts: SparseCounts, fitted: FittedTopics) -> Iterator[sp.csr_array]:
+    """Yield the expected number of tokens of each topic for every document and word, x P(z|d,w), topic by topic."""
+    weights = MaximumLikelihood().weights(counts, fitted.topic_word, None, n_threads=1)
+    A, B = padded(weights.doc_topic, counts.dtype), padded(fitted.topic_word.T, counts.dtype)
+    counts = weights.counts
+    q = counts.products(A, B, n_threads=1)
+    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+    ratios = np.divide(counts.values, q, out=np.zeros(q.size), where=q > 0)
+    for topic in range(fitted.n_topics):
+        tokens = ratios * A[rows, topic] * B[counts.indices, topic]
+        yield sp.csr_array((tokens, counts.indices, counts.indptr), shape=(counts.n_docs, counts.n_words))
+
+
 def compare_words(
     counts: SparseCounts, fitted: FittedTopics, membership: sp.csr_array, clusters: Array | None, level: float
 ) -> list[GroupWord]:
@@ -177,41 +190,29 @@ def compare_words(
     (a number for each document), and at least that of a Poisson count, so that a word that one document repeats is not
     found.
     """
-    weights = MaximumLikelihood().weights(counts, fitted.topic_word, None, n_threads=1)
-    A, B = padded(weights.doc_topic, counts.dtype), padded(fitted.topic_word.T, counts.dtype)
-    X, counts = weights.counts.matrix(), weights.counts
-    q = counts.products(A, B, n_threads=1)
-    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
-    ratios = np.divide(counts.values, q, out=np.zeros(q.size), where=q > 0)
     inside = membership.toarray() > 0
     both = np.concatenate([inside, inside.any(axis=0) & ~inside])
     if clusters is not None:
         numbers = sp.csr_array((np.ones(len(clusters)), (clusters, np.arange(len(clusters)))))
     n_groups, found = membership.shape[0], []
-    for topic in range(fitted.n_topics):
-        tokens = ratios * A[rows, topic] * B[counts.indices, topic]
-        expected = sp.csr_array((tokens, counts.indices, counts.indptr), X.shape)
+    for topic, expected in enumerate(tokens_of_topics(counts, fitted)):
         sums, variances = [], []
         for side in range(2 * n_groups):
             own = np.flatnonzero(both[side])
             part = expected[own] if clusters is None else sp.csr_array(numbers[:, own] @ expected[own])
             totals = np.asarray(part.sum(axis=1)).ravel()
-            word_sums = np.asarray(part.sum(axis=0)).ravel() + _PSEUDO * fitted.topic_word[topic]
-            shares = word_sums / word_sums.sum()
+            word_sums = np.asarray(part.sum(axis=0)).ravel() + _PSEUDO
+            shares = word_sums / (totals.sum() + _PSEUDO)
             squares = np.asarray(part.power(2).sum(axis=0)).ravel()
             crossed = np.asarray(totals @ part).ravel()
             spread = squares - 2 * shares * crossed + shares**2 * (totals**2).sum()
-            least = np.where(word_sums > 0, word_sums, 1)
-            variances.append(np.maximum(spread, least) / least**2)
+            variances.append(np.maximum(spread, word_sums) / word_sums**2)
             effective = np.divide(word_sums**2, squares, out=np.zeros(squares.size), where=squares > 0)
             sums.append((word_sums, shares, effective))
         for group in range(n_groups):
             (inside_tokens, share, effective), (outside_tokens, other, others) = sums[group], sums[n_groups + group]
-            used = np.minimum(inside_tokens, outside_tokens) > 0
-            used &= (inside_tokens + outside_tokens > _LEAST_TOKENS) & (
-                np.maximum(effective, others) > _LEAST_DOCUMENTS
-            )
-            tested = np.flatnonzero(used)
+            enough = inside_tokens + outside_tokens > _LEAST_TOKENS
+            tested = np.flatnonzero(enough & (np.maximum(effective, others) > _LEAST_DOCUMENTS))
             log_ratio = np.log(share[tested] / other[tested])
             error = np.sqrt(variances[group][tested] + variances[n_groups + group][tested])
             found += list(zip([group] * tested.size, [topic] * tested.size, tested, log_ratio, error, strict=True))
