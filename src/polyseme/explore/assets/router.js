@@ -114,8 +114,13 @@ export function navigation() {
     .map(([name, { label }]) =>
       h("a", { href: address(name), "aria-current": name === current ? "page" : null }, label),
     );
-  document.getElementById("views").replaceChildren(...links);
+  const bar = document.getElementById("views");
+  bar.replaceChildren(...links);
+  const marked = links.find((link) => link.getAttribute("aria-current"));
+  if (marked) bar.scrollLeft = marked.offsetLeft - bar.offsetLeft - NAVIGATION_EDGE;
 }
+
+const NAVIGATION_EDGE = 60; // pixels of the links before the current one on a narrow screen
 
 let turn = 0;
 

@@ -53,12 +53,18 @@ export function topicMap(width, chosen = -1) {
   );
 }
 
-// Returns the positions of the topics in a frame, with one scale for both directions.
+// Returns the positions of the topics in a frame, with one scale for both directions. Junk topics,
+// which are far from all others, do not count for the scale; they stand at the edge.
 function placesWithin(width, height, margin) {
   const axes = [0, 1].map((i) =>
     Array.from({ length: model.K }, (_, topic) => model.places[2 * topic + i]),
   );
-  const spans = axes.map((values) => [Math.min(...values), Math.max(...values)]);
+  const subjects = model.order.filter((topic) => !(topic in model.junk));
+  const framed = subjects.length ? subjects : model.order;
+  const spans = axes.map((values) => {
+    const shown = framed.map((topic) => values[topic]);
+    return [Math.min(...shown), Math.max(...shown)];
+  });
   const sizes = [width - 2 * margin, height - 2 * margin];
   const scale = Math.min(
     ...spans.map(([low, high], i) => (high > low ? sizes[i] / (high - low) : Infinity)),
@@ -77,8 +83,8 @@ function placesWithin(width, height, margin) {
 function separate(places, radius, width, height) {
   for (let round = 0; round < 60; round++) {
     let moved = false;
-    for (let a = 0; a < places.length; a++) {
-      for (let b = 0; b < a; b++) {
+    for (const [i, a] of model.order.entries()) {
+      for (const b of model.order.slice(0, i)) {
         const [dx, dy] = [places[a][0] - places[b][0], places[a][1] - places[b][1]];
         const far = Math.hypot(dx, dy);
         const lack = 0.9 * (radius(a) + radius(b)) - far;

@@ -139,8 +139,9 @@ function mergeForm(topic) {
  * Returns a button that bans a word.
  *
  * @param {string} word
+ * @param {string} [label]
  */
-export function banButton(word) {
+export function banButton(word, label = `${word} ✕`) {
   return h(
     "button.small",
     {
@@ -149,6 +150,6 @@ export function banButton(word) {
       onclick: () =>
         edit(withBan(currentEdits(), word)).then(() => say(`The word ${word} is banned.`)),
     },
-    `${word} ✕`,
+    label,
   );
 }

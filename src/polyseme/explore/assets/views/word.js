@@ -62,7 +62,7 @@ export function viewWord(argument, _, { subset }) {
       ),
       model.hidden.includes(word)
         ? h("p.note", {}, "This word is banned: lists and names do not show it.")
-        : model.editing?.hides && h("p.pager", {}, banButton(model.words[word])),
+        : model.editing?.hides && h("p.pager", {}, banButton(model.words[word], "Ban this word")),
     ),
     h(
       "div.columns.wide-left",
