@@ -8,7 +8,7 @@ SOURCES = Path(__file__).parents[1] / "src" / "polyseme"
 
 LAYERS = (
     {"errors", "progress", "_native"},
-    {"options"},
+    {"options", "printing"},
     {"kernels"},
     {"utils"},
     {"priors", "losses"},

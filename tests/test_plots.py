@@ -28,6 +28,7 @@ from polyseme.simplex import Hull, SimplexDecomposition
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
+pytest.importorskip("matplotlib.pyplot")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 X = oracles.mixed_counts(0, 40, 30, 4)
@@ -46,10 +47,10 @@ def model():
 
 
 def test_each_topic_has_a_panel_sorted_by_weight(model):
-    figure = plot_topics(model, WORDS, n_words=5)
-    shown = [int(ax.get_title().split()[1]) for ax in figure.axes]
+    axes = plot_topics(model, WORDS, n_words=5)
+    shown = [int(ax.get_title().split()[1]) for ax in axes]
     assert shown == np.argsort(-model.topic_weights_).tolist()
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    labels = [label.get_text() for label in axes[0].get_yticklabels()]
     assert labels[::-1] == model.topics(WORDS, n_words=5)[shown[0]].words
 
 
@@ -104,16 +105,16 @@ def test_a_tree_needs_levels_and_leaves_hidden_topics_out():
 
 
 def test_given_topics_keep_their_order_and_other_panels_are_empty(model):
-    figure = plot_topics(model, WORDS, topics=[2, 0, 3], columns=2)
-    assert [ax.get_title().split()[1] for ax in figure.axes[:3]] == ["2", "0", "3"]
-    assert [ax.axison for ax in figure.axes] == [True, True, True, False]
+    axes = plot_topics(model, WORDS, topics=[2, 0, 3], columns=2)
+    assert [ax.get_title().split()[1] for ax in axes] == ["2", "0", "3"]
+    assert [ax.axison for ax in axes[0].figure.axes] == [True, True, True, False]
 
 
 def test_a_dollar_in_a_word_is_not_a_formula(model):
     names = ["$x^{", *WORDS[1:]]
-    figure = plot_topics(model, names, n_words=30, topics=[0])
-    assert r"\$x^{" in [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    figure.canvas.draw()
+    axes = plot_topics(model, names, n_words=30, topics=[0])
+    assert r"\$x^{" in [label.get_text() for label in axes[0].get_yticklabels()]
+    axes[0].figure.canvas.draw()
 
 
 def test_the_map_names_every_topic(model):

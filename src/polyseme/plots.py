@@ -100,8 +100,8 @@ def plot_topics(
 
     Returns
     -------
-    matplotlib.figure.Figure
-        The figure.
+    array of matplotlib.axes.Axes
+        The axes of the topics, in the order of `topics`.
     """
     model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
@@ -114,7 +114,7 @@ def plot_topics(
     columns = min(columns, len(chosen))
     rows = -(-len(chosen) // columns)
     size = (3.1 * columns, (0.24 * n_words + 0.7) * rows)
-    figure, axes = _pyplot().subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
+    _, axes = _pyplot().subplots(rows, columns, figsize=size, squeeze=False, constrained_layout=True)
     for place, ax in enumerate(axes.ravel()):
         if place >= len(chosen):
             ax.set_axis_off()
@@ -128,7 +128,7 @@ def plot_topics(
         ax.set_xticks([])
         for side in ("top", "right", "bottom"):
             ax.spines[side].set_visible(False)
-    return figure
+    return axes.ravel()[: len(chosen)]
 
 
 def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = None) -> Any:
@@ -439,7 +439,7 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_consensus(consensus: Consensus, ax: Any = None) -> Any:
+def plot_consensus(consensus: Consensus, *, ax: Any = None) -> Any:
     """Plot stability and unexplained deviance against the number of topics, with the chosen number.
 
     The left axis shows the mean stability of the topics, and that of the least stable one; dotted lines are the limits
@@ -481,7 +481,7 @@ def plot_consensus(consensus: Consensus, ax: Any = None) -> Any:
     return ax
 
 
-def plot_selection(selection: Selection, ax: Any = None) -> Any:
+def plot_selection(selection: Selection, *, ax: Any = None) -> Any:
     """Plot held-out perplexity and the agreement of fits against the number of topics, with the chosen numbers.
 
     The left axis is for prediction: bars show one standard error of the difference from the best number, and a dotted
@@ -501,11 +501,7 @@ def plot_selection(selection: Selection, ax: Any = None) -> Any:
         The axes of the perplexity.
     """
     if ax is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtraError("A plot", "plots") from None
-        ax = Figure(figsize=(7, 4.2), layout="constrained").add_subplot()
+        ax = _pyplot().figure(figsize=(7, 4.2), layout="constrained").add_subplot()
     rows = [row for row in selection.rows if row.perplexity == row.perplexity]
     numbers = np.array([row.n_topics for row in rows])
     perplexities = np.array([row.perplexity for row in rows])

@@ -110,7 +110,11 @@ def reporter(verbose: int) -> Reporter:
     except ImportError:
         raise MissingExtraError("Progress of a run", "cli") from None
 
-    return TerminalReporter(Console(stderr=True, markup=False, emoji=False, highlight=False))
+    terminal = False if _in_notebook() else None
+    console = Console(
+        stderr=True, force_jupyter=False, force_terminal=terminal, markup=False, emoji=False, highlight=False
+    )
+    return TerminalReporter(console)
 
 
 def pluralize(number: int, noun: str) -> str:
@@ -143,7 +147,7 @@ def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | No
         try:
             yield [lines, *user]
         finally:
-            lines.end()
+            lines.close()
         return
     try:
         with _fit_bar(console, verbose, max_iter, what) as show:
@@ -152,15 +156,20 @@ def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | No
         _bar.release()
 
 
+def _in_notebook() -> bool:
+    """Return whether standard error is a notebook, which shows bars of a terminal as new lines."""
+    return type(sys.stderr).__module__.startswith("ipykernel.")
+
+
 def _terminal() -> Any:
-    """Return a console on standard error if it is a terminal or a notebook and this is the main process, else None."""
+    """Return a console on standard error if it is a terminal and this is the main process, else None."""
     try:
         from rich.console import Console
     except ImportError:
         return None
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_jupyter=False, force_terminal=False if _in_notebook() else None)
     is_main = multiprocessing.parent_process() is None
-    return console if is_main and (console.is_terminal or console.is_jupyter) else None
+    return console if is_main and console.is_terminal else None
 
 
 @contextmanager
@@ -216,6 +225,7 @@ class _Lines:
     def __init__(self, max_iter: int, what: str) -> None:
         self._max_iter, self._what = max_iter, what
         self._unprinted: Entry | None = None
+        self._replaces = _in_notebook()
 
     def __call__(self, entry: Entry) -> None:
         if entry["iteration"] == 0:
@@ -228,9 +238,16 @@ class _Lines:
         """Print the last entry, unless it is already printed."""
         if self._unprinted is not None:
             done = f"{self._what} {int(self._unprinted['iteration'])}/{self._max_iter}"
-            # A single write, because other threads may print too.
-            sys.stderr.write(f"{done}: {_state(self._unprinted)}\n")
+            line = f"{done}: {_state(self._unprinted)}"
+            # A single write, because other threads may print too. In a notebook each line replaces the one before.
+            sys.stderr.write(f"\r{line}" if self._replaces else f"{line}\n")
             self._unprinted = None
+
+    def close(self) -> None:
+        """Print the last entry, and end the line that a notebook shows."""
+        self.end()
+        if self._replaces:
+            sys.stderr.write("\n")
 
 
 def _state(entry: Entry) -> str:

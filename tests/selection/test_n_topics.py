@@ -236,8 +236,8 @@ def test_progress_is_called_before_each_fit_and_at_the_end(six):
 
 
 def test_without_matplotlib_the_message_names_the_extra(found, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"A plot needs the extra 'plots': pip install"):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match=r"Plots needs the extra 'plots': pip install"):
         plot_selection(found)
 
 

@@ -36,6 +36,8 @@ from polyseme.metrics.topics import (
     topic_redundancy,
 )
 from polyseme.metrics.words import top_words, topic_rows
+from polyseme.printing import Printed, Table, decimal
+from polyseme.progress import pluralize
 from polyseme.utils import perplexity_of
 
 
@@ -192,8 +194,8 @@ def _report(
     )
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Printed):
     """Result of `evaluate`.
 
     Attributes
@@ -236,6 +238,23 @@ class Evaluation:
     agreement: Agreement | None
     topic_weights: Floats
     topic_words: Array
+
+    def _printed_table(self) -> Table:
+        rows = [
+            (f"perplexity, {kind}", decimal(report.perplexity, 1), f"{decimal(report.unigram_perplexity, 1)} unigram")
+            for kind, report in (("folded in", self.perplexity), ("completion", self.completion))
+        ]
+        rows += [(f"coherence {name}", decimal(report.mean, 3), "") for name, report in self.coherence.items()]
+        rows += [
+            ("diversity", decimal(self.diversity, 3), ""),
+            ("exclusivity", decimal(float(self.exclusivity.mean()), 3), ""),
+            ("topics that fit", str(self.fit.n_fitting), f"of {len(self.topic_weights)}"),
+            ("topics per document", decimal(float(self.effective_topics.mean()), 2), ""),
+        ]
+        if self.agreement is not None:
+            rows += [(f"{name} with labels", decimal(getattr(self.agreement, name), 3), "") for name in ("nmi", "ari")]
+        heading = f"{len(self.topic_weights)} topics on {pluralize(self.n_documents, 'document')}"
+        return Table(heading, ("measure", "value", ""), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the evaluation as numbers, lists and strings for JSON.

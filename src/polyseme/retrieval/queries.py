@@ -13,6 +13,8 @@ import numpy as np
 
 from polyseme.errors import ModelFileError
 from polyseme.kernels import Array, Floats, SparseCounts, find_counts_error
+from polyseme.printing import Printed, Table
+from polyseme.progress import pluralize, visible
 from polyseme.retrieval.snippets import Snippet
 from polyseme.utils import check_columns, checked_counts
 
@@ -144,8 +146,8 @@ class UnknownWord(NamedTuple):
     nearest: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Results(Sequence[Hit]):
+@dataclass(frozen=True, repr=False)
+class Results(Printed, Sequence[Hit]):
     """The hits of one query as a sequence, best first.
 
     Attributes
@@ -174,6 +176,12 @@ class Results(Sequence[Hit]):
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    def _printed_table(self) -> Table:
+        unknown = "".join(f"\nunknown: {found.word}" for found in self.unknown)
+        heading = f"{pluralize(len(self), 'hit')} of {self.method}{unknown}"
+        rows = [(str(hit.rank), f"{hit.score:.2f}", visible(hit.title, one_line=True)) for hit in self.hits]
+        return Table("\n".join(filter(None, (heading, self.note))), ("rank", "score", "title"), rows)
 
     def to_dict(self, n_words: int = 10) -> dict[str, Any]:
         """Return the results as plain values for JSON.

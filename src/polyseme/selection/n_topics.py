@@ -28,6 +28,7 @@ from polyseme.estimators.validation import count_data
 from polyseme.kernels import Array, Floats
 from polyseme.metrics import coherence, stability, top_words
 from polyseme.metrics.words import frame
+from polyseme.printing import Printed, Table, decimal
 from polyseme.selection.cross_validation import (
     COMPLETION,
     DocumentFold,
@@ -116,8 +117,8 @@ class SelectionRow:
     seconds: float = math.nan
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(Printed):
     """Result of `select_n_topics`: how many topics predict best, and how many are good to read.
 
     Attributes
@@ -166,6 +167,20 @@ class Selection:
         """The rows as a polars data frame, or a pandas data frame if polars is not installed."""
         names = list(SelectionRow.__dataclass_fields__)
         return frame({name: [getattr(row, name) for row in self.rows] for name in names})
+
+    def _printed_table(self) -> Table:
+        agreement = {} if self.reading is None else {row.n_topics: row.agreement for row in self.reading.rows}
+        perplexity = {row.n_topics: row.perplexity for row in self.rows}
+        rows = [
+            (str(n), decimal(perplexity.get(n, math.nan), 1), decimal(agreement.get(n, math.nan), 3), self._mark(n))
+            for n in sorted({*perplexity, *agreement})
+        ]
+        return Table(self.reason, ("topics", "held-out perplexity", "agreement of fits", ""), rows)
+
+    def _mark(self, n_topics: int) -> str:
+        """Return what a number of topics was chosen for."""
+        chosen = {"to read": self.chosen_to_read, "to predict": self.chosen_to_predict}
+        return ", ".join(purpose for purpose, number in chosen.items() if number == n_topics)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything except the fits as numbers, lists and strings for JSON.
