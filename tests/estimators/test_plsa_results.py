@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import oracles
 from estimator_cases import X_WITH_GAPS, X, same_fit
 from estimator_cases import fitted_plsa as fitted
-from polyseme import LDA, NMF, PLSA, MissingExtraError
+from polyseme import LDA, NMF, PLSA, InputError, MissingExtraError, load
 from polyseme.core import dirichlet
 from polyseme.estimators import nmf
 from polyseme.kernels import counts
@@ -267,3 +267,44 @@ def test_the_memory_of_a_fit_is_that_of_the_counts_and_the_factors(model, monkey
         tracemalloc.stop()
     factors = 4 * 16 * sum(X.shape)
     assert peak < 3 * (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + factors)
+
+
+def test_log_likelihoods_of_documents_are_those_of_their_words():
+    model = PLSA(3, random_state=0, background=0.1).fit(X[:, 1:] if X.any(axis=0).all() else X)
+    data = X[:, 1:] if X.any(axis=0).all() else X
+    p = model.inverse_transform(model.transform(data))
+    expected = [sum(x * np.log(q) for x, q in zip(row, probabilities, strict=True) if x > 0)
+                for row, probabilities in zip(data, p, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(model.score_samples(data), expected, rtol=1e-5)
+    assert model.score_samples(data).sum() / data.sum() == pytest.approx(model.log_likelihood_, rel=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_topics_of_tokens_follow_from_bayes_rule(share):
+    model = PLSA(3, random_state=0, background=share).fit(X)
+    theta, found = model.transform(X), model.token_topics(X)
+    rows, columns = np.nonzero(X)
+    assert found.shape == (len(rows), 3)
+    for row, d, w in zip(found, rows, columns, strict=True):
+        joint = (1 - share) * theta[d] * model.components_[:, w]
+        rest = share * model.background_[w] if share else 0.0
+        np.testing.assert_allclose(row, joint / (joint.sum() + rest), rtol=1e-4, atol=1e-6)
+
+
+def test_a_model_is_made_from_topics(tmp_path):
+    fitted = PLSA(3, random_state=0, dtype="float64").fit(X)
+    words = [f"w{i}" for i in range(X.shape[1])]
+    model = PLSA.from_topics(2 * fitted.components_, vocabulary=words, dtype="float64")
+    np.testing.assert_allclose(model.components_, fitted.components_)
+    known = X[X.sum(axis=1) > 0]
+    np.testing.assert_allclose(model.transform(known), fitted.transform(known), atol=1e-6)
+    assert np.array_equal(model.predict(known), fitted.predict(known))
+    assert model.topics()[0].words[0] in words
+    model.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").transform(X), model.transform(X))
+    documents = model.with_documents(X)
+    np.testing.assert_allclose(documents.log_likelihood_, fitted.log_likelihood_, rtol=1e-6)
+    with pytest.raises(InputError, match="components must be a matrix"):
+        PLSA.from_topics([1, 2])
+    with pytest.raises(AttributeError, match="does not know its training documents"):
+        model.doc_topic_  # noqa: B018

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 import oracles
 from polyseme import PLSA, InputError
 from polyseme.metrics import (
+    align,
     bootstrap_stability,
     distances,
     effective_topics,
@@ -305,3 +306,18 @@ def test_bootstrap_samples_are_drawn_with_replacement():
     shares = [len(set(rows)) / 100 for rows in drawn]
     assert np.mean(shares) == pytest.approx(1 - (1 - 1 / 100) ** 100, abs=0.03)  # 0.634, with an error below 0.007
     assert len({tuple(rows) for rows in drawn}) == 20
+
+
+def test_topics_are_matched_by_any_metric():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(20, 0.2), 5)
+    others = topics[[3, 0, 4, 1]] + 0.001
+    expected = np.array([1, 3, -1, 0, 2])
+    for metric in ("total-variation", "cosine", "hellinger", "symmetric-kl"):
+        order, distance = align(topics, others, metric)
+        assert np.array_equal(order, expected), metric
+        assert distance[2] == (np.inf if metric == "symmetric-kl" else 1)
+        assert distance[[0, 1, 3, 4]].max() < 0.3
+    p, q = topics[0], others[1]
+    cosine = 1 - p @ q / np.sqrt((p @ p) * (q @ q))
+    assert align(topics, others, "cosine")[1][0] == pytest.approx(cosine, abs=1e-9)

@@ -32,6 +32,7 @@ from polyseme.core.fitted import (
     TrainingDocuments,
     WordDocuments,
     fold_in_training,
+    posterior_operands,
     with_missing_words,
 )
 from polyseme.core.fold_in import MaximumLikelihood
@@ -244,9 +245,7 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         """The training documents. Raises AttributeError after `partial_fit`."""
         self._topics  # noqa: B018, raises NotFittedError before a fit
         if self.documents_ is None:
-            raise AttributeError(
-                f"This {type(self).__name__} does not know its training documents after partial_fit: use transform."
-            )
+            raise AttributeError(f"This {type(self).__name__} does not know its training documents: use transform.")
         return self.documents_
 
     @property
@@ -699,6 +698,55 @@ class TopicEstimator(FittedDecomposition):
             weights = self.fitted_.fold_in(counts, n_threads=n_threads)
         probabilities = self.fitted_.token_probabilities(weights, counts, n_threads=n_threads)
         return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
+
+    @available_if(_has_likelihood)  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Floats:
+        """Return the log-likelihood of each document, sum_w x_dw log P(w|d), folded in on all its words.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_documents,)
+            Natural logarithms. Words that do not occur in the training documents are not scored.
+        """
+        check_is_fitted(self)
+        counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
+        n_threads = effective_threads(self.n_jobs)
+        weights = self.fitted_.fold_in(counts, n_threads=n_threads)
+        p = self.fitted_.token_probabilities(weights, counts, n_threads=n_threads).astype(np.float64)
+        known = self.unigram_[counts.indices] > 0
+        with np.errstate(divide="ignore"):
+            logs = np.where(known, counts.values * np.log(np.where(known, p, 1.0)), 0.0)
+        rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
+        return np.bincount(rows, logs, counts.n_docs).astype(np.float64)
+
+    def token_topics(self, X: Any) -> Array:
+        """Return the topic weights P(z|d,w) of every word of every document, with the topics fixed.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (n_nonzeros, n_topics)
+            A row for each non-zero count, in the order of `scipy.sparse.csr_array(X)` with sorted columns. Rows sum to
+            one, or to one minus the weight of the background; zeros for words that no topic has.
+        """
+        check_is_fitted(self)
+        counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
+        fitted = self.fitted_
+        weights = fitted.fold_in(counts, n_threads=effective_threads(self.n_jobs))
+        operands = fitted.inference.operands(weights, fitted.topic_word)
+        A, B = posterior_operands(operands, fitted.inference.temperature)
+        joint = A[np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))] * B[counts.indices]
+        sums = joint.sum(axis=1, keepdims=True)
+        return np.divide(joint, sums, out=np.zeros_like(joint), where=sums > 0)[:, : fitted.n_topics]
 
     def completion_perplexity(
         self,

@@ -110,7 +110,7 @@ class LDA(TopicEstimator):
         "symmetric-learned" or "asymmetric-learned" learns it in the fit.
     topic_word_prior : float, array of shape (n_words,) or str, default=None
         Eta, like `doc_topic_prior`.
-    init : {"auto", "plsa", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
+    init : {"auto", "plsa", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
         Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
         pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in
         first. "auto" is "random" with solver="map" and "plsa" with the other solvers.

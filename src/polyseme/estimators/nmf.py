@@ -67,7 +67,7 @@ class NMF(FittedDecomposition):
     solver : str or Solver, default="auto"
         Solver as in PLSA; for losses other than Kullback-Leibler "hals" (squared loss) or "mm". If "auto" chooses
         coordinate ascent, ten iterations with multiplicative updates come first.
-    init : {"random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
+    init : {"documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
         Start of the fit: a name or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept.

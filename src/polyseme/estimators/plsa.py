@@ -29,6 +29,7 @@ from polyseme.estimators.validation import (
     clear_fit,
     factor_dtype,
     model_from_parameters,
+    names_or_none,
     training_corpus,
     training_data,
 )
@@ -37,7 +38,7 @@ from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_r
 from polyseme.priors import Prior
 from polyseme.priors.members import as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
-from polyseme.solvers.initialize import random_topics
+from polyseme.solvers.initialize import document_topics, random_topics
 from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.utils import check_n_jobs, check_n_topics, effective_threads
 
@@ -45,6 +46,8 @@ MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
 _UNSEEN_SHARE = 0.5
 """Weight of words that the first documents do not contain, in the random topics that `partial_fit` starts from."""
+_STREAM_INITS = {"documents": document_topics, "random": random_topics}
+"""Starts of `partial_fit`."""
 _TRACE = 1e-6
 """Share of a topic, divided by the number of words, that a word gets if it has probability zero in every topic."""
 
@@ -65,8 +68,12 @@ def _has_partial_fit(estimator: PLSA) -> bool:
             "partial_fit sees some documents at a time: it takes no topic_word_prior, no JointBackground, and no "
             "doc_topic_prior that needs all documents at once."
         )
-    if vars(estimator).get("fitted_") is None and isinstance(estimator.init, str) and estimator.init != "random":
-        raise UnsupportedError("partial_fit starts at random: init must be 'random' or a pair.")
+    if (
+        vars(estimator).get("fitted_") is None
+        and isinstance(estimator.init, str)
+        and estimator.init not in _STREAM_INITS
+    ):
+        raise UnsupportedError("partial_fit has no other starts: init must be 'documents', 'random' or a pair.")
     return True
 
 
@@ -92,9 +99,9 @@ class PLSA(TopicEstimator):
         "chi-square", "absolute", or a `polyseme.losses.Beta` with another parameter. `NMF` has their formulas.
     solver : str or Solver, default="auto"
         Name of a solver (a key of `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
-    init : {"random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
-        Start of the fit. A pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the
-        documents are folded in first.
+    init : {"documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
+        Start of the fit: "documents" starts from documents that are far apart, mixed with random topics. A pair is
+        P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in first.
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=None
@@ -369,6 +376,39 @@ class PLSA(TopicEstimator):
         _partial_fit(self, X, sample_weight)
         return self
 
+    @classmethod
+    def from_topics(cls, components: Any, *, vocabulary: Any = None, **parameters: Any) -> Self:
+        """Return a model with given topics and no training documents: `transform` and `predict` work at once.
+
+        Topics have equal weights, and P(w) is their mean. `with_documents` gives the model training documents.
+
+        Parameters
+        ----------
+        components : array-like of shape (K, n_words)
+            The topics. Rows are normalized.
+        vocabulary : sequence of str or fitted vectorizer, default=None
+            The word of each column.
+        **parameters
+            Parameters of the estimator for later fits, except `n_components`. Documents are folded in by maximum
+            likelihood, without background and priors.
+
+        Returns
+        -------
+        Self
+            The model, fitted.
+        """
+        topics = normalize_rows(checked_topics(components))
+        model = cls(len(topics), **parameters)
+        dtype = np.dtype(np.float32) if model.dtype is None else factor_dtype(model.dtype, topics)
+        K, n_words = topics.shape
+        model.n_features_in_ = n_words
+        model.documents_ = None
+        model.fitted_ = FittedTopics(
+            np.ascontiguousarray(topics, dtype=dtype), np.full(K, 1 / K), topics.mean(axis=0), np.ones(K, dtype=bool),
+            0.0, 0.0, MaximumLikelihood(), names_or_none(vocabulary, n_words),
+        )  # fmt: skip
+        return model
+
     def with_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
         """Return a fitted model with given topics, with documents folded in.
 
@@ -391,11 +431,7 @@ class PLSA(TopicEstimator):
             A new fitted model with the parameters of this one.
         """
         check_is_fitted(self)
-        given = np.asarray(components, dtype=np.float64)
-        if given.ndim != 2 or not len(given) or not np.isfinite(given).all() or (given < 0).any():
-            raise InputError("components must be a matrix (topics x words) of finite non-negative numbers.")
-        if (given.sum(axis=1) <= 0).any():
-            raise InputError("components must not have a topic of zeros only.")
+        given = checked_topics(components)
         before = self.fitted_
         if given.shape[1] != before.topic_word.shape[1]:
             raise InputError(f"components must have the model's {before.topic_word.shape[1]} words.")
@@ -505,6 +541,19 @@ class PLSA(TopicEstimator):
         return {"word_background_": shares}
 
 
+def checked_topics(components: Any) -> Floats:
+    """Return topics x words in float64. Raise InputError unless they are finite, not negative, and not only zeros."""
+    try:
+        given = np.asarray(components, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != 2 or not len(given) or not np.isfinite(given).all() or (given < 0).any():
+        raise InputError("components must be a matrix (topics x words) of finite non-negative numbers.")
+    if (given.sum(axis=1) <= 0).any():
+        raise InputError("components must not have a topic of zeros only.")
+    return given
+
+
 def background_tokens(
     inference: MaximumLikelihood, shares: Floats | np.float64, shard: Shard, doc_topic: Array, topic_word: Array
 ) -> Floats:
@@ -584,7 +633,7 @@ def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
     (rng,) = generators(estimator.random_state, 1)
     variance = StepwiseEM.start_variance
     unseen = normalize_columns(rng.standard_gamma(1 / variance, (corpus.n_words, K)))
-    seen = random_topics(corpus, K, rng, variance=variance)
+    seen = _STREAM_INITS[estimator.init](corpus, K, rng, variance=variance)
     return (1 - _UNSEEN_SHARE) * seen + _UNSEEN_SHARE * unseen
 
 

@@ -261,7 +261,7 @@ class TensorPLSA(LargestTopic, CountDecomposition):
         Returns
         -------
         array of shape (n_items, n_items_1, ...)
-            sum_z P(z|item) P(item_1|z) ... over the items of the other modes, dense.
+            The sums over z of P(z|item) P(item_1|z) ... for the items of the other modes, dense.
         """
         check_is_fitted(self)
         _, *shape = self.shape_

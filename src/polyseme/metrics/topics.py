@@ -412,7 +412,7 @@ def classical_scaling(distances: Floats) -> Floats:
     return points
 
 
-def align(topics: Array, others: Array) -> tuple[Array, Floats]:
+def align(topics: Array, others: Array, metric: str = "total-variation") -> tuple[Array, Floats]:
     """Match topics with other topics, one to one, with the smallest total distance.
 
     Parameters
@@ -421,18 +421,23 @@ def align(topics: Array, others: Array) -> tuple[Array, Floats]:
         P(w|z).
     others : array of shape (n_others, n_words)
         Topics over the same words.
+    metric : {"total-variation", "cosine", "hellinger", "symmetric-kl"}, default="total-variation"
+        The distance: half the sum of absolute differences, or a metric of `distances`.
 
     Returns
     -------
     order : array of shape (K,)
         ``others[order[i]]`` is the match of ``topics[i]``; -1 for a topic without a match, if there are fewer others.
     distance : array of shape (K,)
-        Total variation distance of each pair: half the sum of absolute differences; 1 without a match.
+        Distance of each pair; 1 without a match, infinite for "symmetric-kl".
     """
-    cost = np.array([0.5 * np.abs(others - topic).sum(axis=1) for topic in topics])
+    if metric == "total-variation":
+        cost = np.array([0.5 * np.abs(others - topic).sum(axis=1) for topic in topics])
+    else:
+        cost = distances(topics, others, metric)
     left, right = linear_sum_assignment(cost)
     order = np.full(len(topics), -1)
-    distance = np.ones(len(topics))
+    distance = np.full(len(topics), np.inf if metric == "symmetric-kl" else 1.0)
     order[left], distance[left] = right, cost[left, right]
     return order, distance
 

@@ -5,6 +5,7 @@ documents, and all shard layouts have the same start. A uniform phi is a fixed p
 
 References
 ----------
+D. Arthur and S. Vassilvitskii. k-means++: the advantages of careful seeding. SODA, 2007.
 C. Boutsidis and E. Gallopoulos. SVD based initialization: a head start for nonnegative matrix factorization. Pattern
     Recognition 41, 2008.
 """
@@ -13,24 +14,97 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from polyseme.core.model import Model
+from polyseme.core.shard import Shard, document_hashes, mixed_bits
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, normalize_columns, padded
 
+_NOISE_SHARE = 0.5
+"""Weight of a random topic around the unigram in starts from documents."""
+_MOST_NONZEROS = 1 << 18
+"""Non-zeros of the documents from which starts are drawn."""
+_EQUAL = 1e-12
+"""Squared Hellinger distances below this are rounding errors."""
 _UNIGRAM_SHARE = 0.1
 """Weight of a random topic around the unigram in starts from singular vectors, because EM cannot increase a zero."""
 
 
-def random_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
+def random_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
     """Return phi_wk ∝ unigram_w * e_wk; e has a gamma distribution with mean one (exponential if variance = 1)."""
     noise = rng.standard_gamma(1 / variance, (corpus.n_words, n_topics))
     return normalize_columns(noise * corpus.unigram[:, np.newaxis])
+
+
+def document_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
+    """Return documents that are far apart, each mixed with a random topic around the unigram.
+
+    The documents are drawn as by k-means++ (Arthur and Vassilvitskii 2007): one after the other, with a probability
+    proportional to the squared Hellinger distance to the nearest document drawn before. If fewer than K documents
+    differ, the other topics are random.
+    """
+    phi = random_topics(corpus, n_topics, rng, variance=variance)
+    seed = int(rng.integers(1 << 63))
+    found = corpus.map(partial(_distinct_documents, seed))
+    _, first = np.unique(np.concatenate([shard.hashes for shard in found]), return_index=True)
+    rows = sp.csr_array(sp.vstack([shard.rows for shard in found], format="csr")[first])
+    rows = rows[: _within(np.diff(rows.indptr))]
+    chosen = _far_apart(rows, n_topics, rng)
+    documents = normalize_columns(rows[chosen].toarray().T)
+    phi[:, : len(chosen)] = (1 - _NOISE_SHARE) * documents + _NOISE_SHARE * phi[:, : len(chosen)]
+    return phi
+
+
+class _Documents(NamedTuple):
+    """Some distinct documents, sorted by hash."""
+
+    hashes: npt.NDArray[np.uint64]
+    """Hashes of a seed and the content of the documents."""
+    rows: sp.csr_array
+    """Their counts, in float64."""
+
+
+def _distinct_documents(seed: int, shard: Shard, _: Any) -> _Documents:
+    """Return the distinct documents of a shard with the smallest hashes, so that a sample of all shards has them.
+
+    They do not depend on the order, the weights and the number of equal documents.
+    """
+    counts = shard.by_doc
+    lengths = np.diff(counts.indptr)
+    possible = np.flatnonzero(lengths if shard.weights is None else lengths * (shard.weights > 0))
+    hashes, first = np.unique(mixed_bits(document_hashes(counts) + np.uint64(seed))[possible], return_index=True)
+    rows = possible[first]
+    n_rows = _within(lengths[rows])
+    matrix = sp.csr_array(counts.take(rows[:n_rows]).matrix()).astype(np.float64)
+    return _Documents(hashes[:n_rows], matrix)
+
+
+def _within(lengths: Array) -> int:
+    """Return how many of the first documents have at most `_MOST_NONZEROS` non-zeros in total, but at least one."""
+    return max(1, int(np.searchsorted(np.cumsum(lengths), _MOST_NONZEROS, side="right")))
+
+
+def _far_apart(rows: sp.csr_array, n_rows: int, rng: np.random.Generator) -> list[int]:
+    """Return at most `n_rows` rows, drawn with probabilities proportional to the squared distance to those before."""
+    sums = np.asarray(rows.sum(axis=1))
+    roots = sp.csr_array((np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr))), rows.indices, rows.indptr))
+    roots.resize(rows.shape)
+    distances, chosen = np.ones(rows.shape[0]), list[int]()
+    while len(chosen) < n_rows and (distances > 0).any():
+        waits = rng.standard_exponential(len(distances))  # the least of waits with these rates draws with these weights
+        chosen.append(int(np.argmin(np.divide(waits, distances, out=np.full_like(waits, np.inf), where=distances > 0))))
+        similarity = roots @ roots[[chosen[-1]]].toarray()[0]
+        distances = np.minimum(distances, np.maximum(1 - similarity, 0))
+        distances[chosen[-1]] = 0
+        distances[distances < _EQUAL] = 0
+    return chosen
 
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -55,12 +129,15 @@ def lsa_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) ->
 Start = Callable[[MemoryCorpus, int, np.random.Generator], Floats]
 
 STARTS: dict[str, Start] = {
+    "documents": document_topics,
     "random": random_topics,
     "nndsvd": nndsvd_topics,
     "correspondence": correspondence_topics,
     "lsa": lsa_topics,
 }
 """Starts by the name that `init=` takes."""
+_FROM_SHARDS: dict[str, Callable[..., Floats]] = {"documents": document_topics, "random": random_topics}
+"""Starts that need not have all counts in memory."""
 
 
 def pair_of_factors(
@@ -93,12 +170,13 @@ def check_named_start(name: str) -> None:
 def named_start(
     name: str, corpus: Any, model: Model, rng: np.random.Generator, *, variance: float = 1.0
 ) -> tuple[Any, Array]:
-    """Return theta (uniform) and phi of a start in STARTS, padded. `variance` is that of the noise of "random"."""
-    if not corpus.in_memory and name != "random":
+    """Return theta (uniform) and phi of a start in STARTS, padded. `variance` is that of the noise of random topics."""
+    if not corpus.in_memory and name not in _FROM_SHARDS:
         raise UnsupportedError(
-            f"init={name!r} needs all counts in memory: for shards use init='random' or (None, topic_word)."
+            f"init={name!r} needs all counts in memory: for shards use init='documents', init='random' or "
+            "(None, topic_word)."
         )
-    start = partial(random_topics, variance=variance) if name == "random" else STARTS[name]
+    start = partial(_FROM_SHARDS[name], variance=variance) if name in _FROM_SHARDS else STARTS[name]
     phi = start(corpus, model.n_topics, rng)
     if model.word_prior is not None:
         phi = model.word_prior.adapt_start(phi.T).T
