@@ -176,7 +176,7 @@ def part_errors(quick: bool) -> None:
     print("| documents | splits | standard error | over seeds of the split | within two standard errors |")
     print("|---|---|---|---|---|")
     for n_splits in (1, 10):
-        reports = [model.completion_report(new, seed=seed, n_splits=n_splits) for seed in range(N_SPLITS)]
+        reports = [model.completion_report(new, random_state=seed, n_splits=n_splits) for seed in range(N_SPLITS)]
         for n_documents in (100, 600):
             errors, spreads, covered = [], [], []
             for _ in range(1000):
