@@ -28,7 +28,8 @@ from sklearn.preprocessing import StandardScaler
 from formulas import Array
 from polyseme import LDA, PLSA, CorrelatedTopicModel, RealTopicModel
 from polyseme.plots import plot_simplex
-from polyseme.simplex import Hull, SimplexDecomposition, SimplexMap, lift, orthonormal_basis
+from polyseme.simplex import Hull, SimplexDecomposition, SimplexMap
+from polyseme.simplex.maps import lift, orthonormal_basis
 from shashanka_example2 import (
     Runs,
     example_2,

@@ -30,7 +30,8 @@ from polyseme.metrics.words import (
 from polyseme.runs.run import Run
 from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.selection.consensus import LEAST_STABLE, STABLE
-from polyseme.simplex import SimplexDecomposition, lower
+from polyseme.simplex import SimplexDecomposition
+from polyseme.simplex.maps import lower
 from polyseme.uncertainty.groups import SIGNIFICANT, GroupComparison
 from polyseme.uncertainty.time import Timeline
 

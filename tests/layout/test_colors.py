@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from polyseme.layout import DARK, LIGHT, assign_colors, colors
+from polyseme.layout import colors
+from polyseme.layout.colors import DARK, LIGHT, assign_colors
 
 
 def test_oklab_of_known_colors():

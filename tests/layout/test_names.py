@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from polyseme import InputError
-from polyseme.layout import places, topic_places
+from polyseme.layout import places
+from polyseme.layout.names import topic_places
 
 MIDDLE = 32768
 

@@ -52,3 +52,8 @@ def test_the_wheel_works_alone(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "a fit works with" in done.stdout
     assert list(tmp_path.glob("*.whl"))
+
+
+def test_the_list_of_public_names_is_up_to_date():
+    tool = ROOT / "tools" / "public_names.py"
+    assert subprocess.run([sys.executable, str(tool), "--check"]).returncode == 0, "run python tools/public_names.py"

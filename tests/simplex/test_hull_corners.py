@@ -7,8 +7,16 @@ from scipy.spatial import ConvexHull
 from threadpoolctl import threadpool_limits
 
 from polyseme import PLSA, RealTopicModel
-from polyseme.simplex import Hull, farthest_corners, minimum_volume_corners
-from polyseme.simplex.hull import Plane, _expand, _noise, barycentric, smallest_corners
+from polyseme.simplex import Hull
+from polyseme.simplex.hull import (
+    Plane,
+    _expand,
+    _noise,
+    barycentric,
+    farthest_corners,
+    minimum_volume_corners,
+    smallest_corners,
+)
 
 
 def matched_error(found, true):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from polyseme import InputError
-from polyseme.simplex import Hull, SimplexMap, lift, lower, orthonormal_basis, project_to_simplex
+from polyseme.simplex import Hull, SimplexMap
+from polyseme.simplex.maps import lift, lower, orthonormal_basis, project_to_simplex
 
 DIMENSIONS = [*range(1, 34), 63, 64, 65, 100, 127, 199, 200]
 

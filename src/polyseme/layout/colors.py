@@ -70,7 +70,7 @@ def assign_colors(places: Array) -> list[int]:
 
     Examples
     --------
-    >>> from polyseme.layout import assign_colors
+    >>> from polyseme.layout.colors import assign_colors
     >>> len(set(assign_colors([[0, 0], [1, 0], [0, 1]])))
     3
     """

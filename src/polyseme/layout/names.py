@@ -66,7 +66,7 @@ def topic_places(places: Places, weights: Array, *, kernel: float = KERNEL) -> T
     Examples
     --------
     >>> import numpy as np
-    >>> from polyseme.layout import topic_places
+    >>> from polyseme.layout.names import topic_places
     >>> places = np.array([[0, 0], [10, 10], [60000, 50000], [60010, 50000]], dtype=np.uint16)
     >>> found = topic_places(places, np.array([[1, 0], [1, 0], [0, 1], [0, 1]]))
     >>> found.places[:, 0] < 30000
