@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.table import Table
 
 from polyseme.cli.console import Console, print_json
@@ -108,6 +107,8 @@ def _table(found: Timeline, width: int) -> Table:
 
 def _bars(found: Timeline, topic: int, n_bars: int) -> str:
     """Return one bar for each period, or for several periods weighted by their documents."""
+    import numpy as np
+
     shares, documents = found.shares.estimate[:, topic], found.documents.astype(np.float64)
     bar = np.arange(len(shares)) * n_bars // len(shares)
     sums = np.bincount(bar, np.where(documents > 0, np.nan_to_num(shares), 0) * documents, n_bars)
