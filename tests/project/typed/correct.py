@@ -28,7 +28,7 @@ def estimators(texts: list[str]) -> None:
     assert_type(model.topics().to_polars(), pl.DataFrame)
     assert_type(model.topics()[0].words, list[str])
     assert_type(model.perplexity(counts), float)
-    assert_type(LDA(5).fit(np.eye(5)).score(np.eye(5)), float)
+    assert_type(LDA(5).fit(np.eye(5)).perplexity(np.eye(5)), float)
     assert_type(polyseme.NMF(3), NMF)
     assert_type(SOLVERS["em"], type[Solver])
     PLSA(2, topic_word_prior=Dirichlet(1.1)).save("model")

@@ -33,7 +33,7 @@ load()  # error
 load("model").perplexities(counts)  # error for pyright
 
 run = open_run("folder")
-run.search("oil", n_documents=3)  # error
+run.search("oil", n_results=3)  # error
 title = run.search("oil")[0].titel  # error
 run.documents.filtered()  # error
 topics = run.transform(["A text."]).topics  # error
