@@ -55,10 +55,10 @@ def test_plots_of_a_run_have_names(run: polyseme.Run) -> None:
     from polyseme.plots import plot_map, plot_topics
 
     run.store.info = replace(run.info, topic_names={0: "Cost in $"}, hidden_words=("monitor", "budget"))
-    figure, ax = plot_topics(run, n_words=3), plot_map(run)
-    labels = {label.get_text() for panel in figure.axes for label in panel.get_yticklabels()}
+    panels, ax = plot_topics(run, n_words=3), plot_map(run)
+    labels = {label.get_text() for panel in panels.flat for label in panel.get_yticklabels()}
     assert labels == {word for words in run.topic_words(3) for word in words}
-    assert sorted(panel.get_title().split("   ")[0] for panel in figure.axes) == [
+    assert sorted(panel.get_title().split("   ")[0] for panel in panels.flat) == [
         r"0 Cost in \$",
         f"1 {run.topic_titles[1]}",
     ]
