@@ -34,7 +34,7 @@ load("model").perplexities(counts)  # error for pyright
 
 run = open_run("folder")
 run.search("oil", n_results=3)  # error
-title = run.search("oil")[0].titel  # error
+title = run.search("oil")[0].titles  # error
 run.documents.filtered()  # error
 topics = run.transform(["A text."]).topics  # error
 run.model.transforms(counts)  # error for pyright
