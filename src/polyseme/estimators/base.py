@@ -76,6 +76,7 @@ _EQUAL = 1e-6
 
 if TYPE_CHECKING:
     from polyseme import estimators as public
+    from polyseme.text import TopicPipeline
 
     Estimator: TypeAlias = (
         public.CorrelatedTopicModel
@@ -983,8 +984,8 @@ def fit_starts(corpus: Corpus, random_state: Any, checkpoint: Any = None) -> Fit
     return FitFolder.of(checkpoint, default or Path())
 
 
-def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimator:
-    """Load a model that was written by `save`, or the model of a run.
+def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimator | TopicPipeline:
+    """Load a model or a pipeline that was written by `save`, or the model of a run.
 
     Nothing in the file is executed: it holds arrays and parameters only. The arrays of the training documents of a run
     are files beside its model, which are mapped to memory.
@@ -1000,7 +1001,7 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimato
     Returns
     -------
     estimator
-        The fitted model.
+        The fitted model, or the TopicPipeline of a vectorizer and a model.
 
     Raises
     ------
@@ -1018,4 +1019,10 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimato
     others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground, Absolute, Beta, ChiSquare)
     settings = {part.__name__: part for part in (*named, *others)}
     classes = {name: getattr(estimators, name) for name in estimators.__all__}
-    return models.restore(path, classes, settings, check_documents=check_documents)
+    return models.restore(path, classes, settings, pipeline=_pipeline, check_documents=check_documents)
+
+
+def _pipeline(model: Any, description: Any) -> TopicPipeline:
+    from polyseme.text import TopicPipeline  # most files have no vectorizer
+
+    return TopicPipeline._of_description(model, description)

@@ -88,7 +88,7 @@ _PARAMETERS = {
     "dtype": either(NULL, one_of("float32", "float64")),
 }
 """Parameters of all estimators. `save` omits callback and checkpoint, which could name any function or path."""
-_KEY, _DIGEST, _BESIDE = "polyseme", "digest", "beside"
+_KEY, _DIGEST, _BESIDE, _PIPELINE = "polyseme", "digest", "beside", "pipeline"
 _HISTORY = "history_."
 _FLOATS_AND_INTEGERS = one_of("float32", "float64", "int64")
 _SHAPE = list_of(COUNT, most=2)
@@ -135,8 +135,16 @@ NUMBER_OR_NAN = StoredValue(either(NUMBER, NOT_A_NUMBER))
 NESTED = Check(lambda value: isinstance(value, BaseEstimator), "an estimator")
 
 
-def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = False) -> None:
+def save(
+    model: Any,
+    path: str | PathLike[str],
+    *,
+    documents_beside: bool = False,
+    pipeline: Mapping[str, Any] | None = None,
+) -> None:
     """Write a fitted estimator to a file, atomically: after a crash or on a full disk the old file is unchanged.
+
+    `pipeline` is the description of the pipeline that ends with the model, as JSON values.
 
     With `documents_beside`, arrays with one row per training document are .npy files in the same folder. Each file is
     written atomically, the model file last. After a crash between two files, an older model file may not match the new
@@ -144,6 +152,8 @@ def save(model: Any, path: str | PathLike[str], *, documents_beside: bool = Fals
     """
     described, tensors = _to_header(model, "")
     header = {"format_version": FORMAT_VERSION, "library_version": version("polyseme"), **described}
+    if pipeline is not None:
+        header[_PIPELINE] = pipeline
     if documents_beside:
         files, folder = _document_files(type(model)), Path(path).parent
         moved = {name: tensors.pop(name) for name in files if name in tensors}
@@ -203,10 +213,12 @@ def restore(
     classes: Mapping[str, type[Any]],
     objects: Mapping[str, Callable[..., Any]],
     *,
+    pipeline: Callable[[Any, Any], Any],
     check_documents: bool = True,
 ) -> Any:
     """Return the estimator in a model file. Only `classes` (estimators) and `objects` (settings) are built.
 
+    pipeline : returns the pipeline that ends with a model, from the model and a description, which it checks.
     check_documents : whether to check the digests of arrays in files beside the model file.
     """
     path = Path(path)
@@ -218,7 +230,8 @@ def restore(
         beside = _read_beside(header.get(_BESIDE, {}), files, path.parent, check_digests=check_documents)
         if beside.keys() & tensors.keys():
             raise ValueError(f"{min(beside.keys() & tensors.keys())} is stored twice")
-        return reader.build(header, tensors | beside)
+        model = reader.build(header, tensors | beside)
+        return pipeline(model, header[_PIPELINE]) if _PIPELINE in header else model
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise ModelFileError(f"{path} is damaged: {error}; restore a copy, or fit again.") from None
 

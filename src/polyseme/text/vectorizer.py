@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from numbers import Integral
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -27,8 +28,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils.validation import check_is_fitted
 
 from polyseme.errors import InputError, UnsupportedError
+from polyseme.io import models
+from polyseme.io.files import OBJECT, TEXT, Check, check_fields, list_of
 from polyseme.kernels import SparseCounts
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.text.languages import (
@@ -58,7 +62,7 @@ from polyseme.text.tokens import (
     batches,
     check_not_one_string,
 )
-from polyseme.text.words import DEFAULT_PATTERN, WordRules, from_dict, known_stems, to_dict
+from polyseme.text.words import DEFAULT_PATTERN, WordRules, from_dict, is_plain_pattern, known_stems, to_dict
 from polyseme.utils import check_n_jobs, effective_threads
 
 _YEARS = range(1000, 2100)
@@ -584,7 +588,8 @@ class TopicPipeline(Pipeline):
 
     A Pipeline passes counts from step to step, but not the words of their columns. After a fit, this class calls
     `set_vocabulary` of the last step with the result of `get_feature_names_out` of the steps before it. Then
-    `pipeline[-1].topics()` shows words, and they are saved with the model.
+    `pipeline[-1].topics()` shows words, and they are saved with the model. A pipeline of a Vectorizer and a model can
+    be saved to one file.
 
     The parameters are those of Pipeline.
 
@@ -640,6 +645,44 @@ class TopicPipeline(Pipeline):
         self._set_vocabulary()
         return transformed
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save a fitted pipeline of a Vectorizer and a model to one file that `polyseme.load` reads.
+
+        The file is written completely or not at all. `memory` and `verbose` are not saved.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write. An existing file is replaced.
+
+        Raises
+        ------
+        UnsupportedError
+            If the steps are not a Vectorizer and a model of polyseme, or if `token_pattern` is a regular expression
+            that could take exponential time, so that `load` would refuse it.
+        """
+        vectorizer, model = self.steps[0][1], self.steps[-1][1]
+        if len(self.steps) != 2 or type(vectorizer) is not Vectorizer or not hasattr(model, "stored"):
+            raise UnsupportedError("Only a pipeline of two steps can be saved: a Vectorizer and a model of polyseme.")
+        check_is_fitted(model)
+        described = vectorizer.to_dict()
+        if not (vectorizer.token_pattern is None or is_plain_pattern(vectorizer.token_pattern)):
+            raise UnsupportedError(
+                f"token_pattern={vectorizer.token_pattern!r} cannot be saved with a pipeline, because it is not known "
+                "to be fast on every text: repeat one set of characters, as the default pattern does."
+            )
+        models.save(model, path, pipeline={"names": [name for name, _ in self.steps], "vectorizer": described})
+
+    @classmethod
+    def _of_description(cls, model: Any, description: Any) -> TopicPipeline:
+        """Return the pipeline that `save` described. Raise ValueError or ModelFileError if it is not valid."""
+        fields = {"names": Check(_is_pair_of_names, "the names of two steps"), "vectorizer": OBJECT}
+        check_fields(description, fields, required=fields)
+        vectorizer = Vectorizer.from_dict(description["vectorizer"])
+        if len(vectorizer.vocabulary_) != model.n_features_in_:
+            raise ValueError("the vectorizer and the model have different numbers of words")
+        return cls(list(zip(description["names"], (vectorizer, model), strict=True)))
+
     def _set_vocabulary(self) -> None:
         if len(self.steps) > 1 and hasattr(self[-1], "set_vocabulary"):
             self[-1].set_vocabulary(self[:-1].get_feature_names_out())
@@ -663,6 +706,10 @@ def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Top
         The pipeline.
     """
     return TopicPipeline(pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)
+
+
+def _is_pair_of_names(value: Any) -> bool:
+    return list_of(TEXT, distinct=True).holds(value) and len(value) == 2
 
 
 def _is_number(word: str) -> bool:
