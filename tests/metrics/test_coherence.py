@@ -367,3 +367,84 @@ def test_measures_equal_gensim_on_its_own_counts(measure):
     ]
     counted = Cooccurrence(np.array(together, dtype=float), seen.num_docs, "windows", model.window_size)
     np.testing.assert_allclose(coherence_of(counted, measure).topics, theirs, rtol=0, atol=1e-6)
+
+
+# words
+
+
+TOPICS = [["oak", "elm", "ash"], ["saw", "log", "oak"], ["elm", "absent", "saw"]]
+TEXTS = [
+    ["ash", "oak", "elm", "a", "oak"], ["oak", "the", "elm", "log", "saw"], ["saw", "log"], [], ["ash", "elm"],
+    ["the", "log"],
+]  # fmt: skip
+NAMES = ["ash", "the", "elm", "log", "oak", "saw", "a"]
+COUNTS = np.array([[text.count(word) for word in NAMES] for text in TEXTS])
+
+
+def loops(measure, windows, topic):
+    """Return the coherence by loops over pairs; pairs with a word that never occurs count as 0."""
+    values = []
+    for i, a in enumerate(topic):
+        for b in topic[:i]:
+            pair = naive_coherence([a, b], windows, measure) if {a, b} <= set().union(*windows) else 0.0
+            values.append(pair)
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize("measure", ["uci", "npmi"])
+@pytest.mark.parametrize("window", [2, 3, 10])
+def test_words_and_lists_of_words(measure, window):
+    windows = all_windows(TEXTS, window)
+    wanted = [loops(measure, windows, topic) for topic in TOPICS]
+    found = coherence(TOPICS, TEXTS, measure, window=window)
+    assert np.allclose(found.topics, wanted, rtol=1e-12)
+    assert (found.absent_words, found.reference, found.n_windows) == (1, "windows", len(windows))
+    assert np.array_equal(coherence(np.array(TOPICS), tuple(map(tuple, TEXTS)), measure, window=window).topics, wanted)
+    sequences = token_sequences(TEXTS, NAMES)
+    named = coherence(TOPICS, sequences, measure, window=window, vocabulary=NAMES)
+    assert np.array_equal(named.topics, found.topics)
+    frame = pytest.importorskip("pandas").DataFrame(TOPICS, columns=["first", "second", "third"])
+    assert np.array_equal(coherence(frame, TEXTS, measure, window=window).topics, found.topics)
+    columns = [[NAMES.index(word) for word in topic] for topic in TOPICS[:2]]
+    of_columns = coherence(columns, TEXTS, measure, window=window, vocabulary=NAMES)
+    assert np.array_equal(of_columns.topics, found.topics[:2])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.coo_array, np.ndarray.tolist])
+@pytest.mark.parametrize("measure", ["uci", "npmi"])
+def test_words_and_counts(form, measure):
+    counts = form(COUNTS)
+    found = coherence(TOPICS, counts, measure, vocabulary=NAMES)
+    assert np.allclose(found.topics, [loops(measure, list(map(set, TEXTS)), topic) for topic in TOPICS], rtol=1e-12)
+    assert (found.absent_words, found.reference) == (1, "documents")
+    assert np.shape(counts) == COUNTS.shape
+
+
+def test_the_words_of_a_table_of_topics():
+    from polyseme import PLSA
+    from polyseme.text import Vectorizer
+
+    vectorizer = Vectorizer()
+    counts = vectorizer.fit_transform([" ".join(text) for text in TEXTS])
+    model = PLSA(2, random_state=0).fit(counts, feature_names=vectorizer)
+    words = [topic.words for topic in model.topics(n_words=3)]
+    columns = [[vectorizer.vocabulary_[word] for word in of_topic] for of_topic in words]
+    assert np.array_equal(coherence(words, counts, vocabulary=vectorizer).topics, coherence(columns, counts).topics)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((TOPICS, COUNTS), "topic_words are words, but the reference has columns"),
+        ((TOPICS, token_sequences(TEXTS, NAMES)), "topic_words are words, but the reference has columns"),
+        (([[0, 1]], TEXTS), "topic_words are columns, but the reference has words"),
+        ((["oak elm", "saw log"], TEXTS), "Each topic must be a list of words, not a string: split it first."),
+        ((TOPICS, ["oak elm", "saw log"]), "Each text must be a list of words, not a string: split it first."),
+        (([["oak", "elm"], ["saw"]], TEXTS), "topic_words must have the same number of words for each topic."),
+    ],
+)
+def test_words_without_columns(arguments, sentence):
+    with pytest.raises(InputError, match=sentence):
+        coherence(*arguments)
+    with pytest.raises(InputError, match="vocabulary must have one name for each of the 7 words, got 6"):
+        coherence(TOPICS, COUNTS, vocabulary=NAMES[:6])

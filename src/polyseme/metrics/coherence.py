@@ -29,6 +29,7 @@ import scipy.sparse as sp
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, check_sparse, row_blocks
+from polyseme.utils import word_names
 
 WINDOWS = {"umass": None, "uci": 10, "npmi": 10, "c_v": 110}
 """Usual number of tokens in a window for each measure; None for whole documents."""
@@ -68,21 +69,25 @@ class CoherenceReport:
 
 
 def coherence(
-    topic_words: Array, reference: Any, measure: str = "npmi", *, window: int | None = None
+    topic_words: Any, reference: Any, measure: str = "npmi", *, window: int | None = None, vocabulary: Any = None
 ) -> CoherenceReport:
     """Return the coherence of the top words of each topic.
 
     Parameters
     ----------
-    topic_words : array-like of int of shape (K, n)
-        Columns of the top words of each topic, most probable first (see `top_words`).
-    reference : array-like, sparse matrix or TokenSequences
-        Counts (documents x words), whose documents are the windows, or texts.
+    topic_words : array-like of int or str of shape (K, n)
+        Top words of each topic, most probable first, such as `[topic.words for topic in model.topics()]`; or their
+        columns (see `top_words`).
+    reference : array-like, sparse matrix, list of lists of str, or TokenSequences
+        Counts (documents x words), whose documents are the windows, or texts, each a list of words.
     measure : {"umass", "uci", "npmi", "c_v"}, default="npmi"
         The measure. See the table in `polyseme.metrics.coherence`.
     window : int, default=None
         Tokens in a window, only for texts. None uses 10 for "uci" and "npmi", 110 for "c_v", and whole documents for
         "umass".
+    vocabulary : sequence of str or fitted vectorizer, default=None
+        The word of each column. Needed only if one of `topic_words` and `reference` has words and the other has
+        columns.
 
     Returns
     -------
@@ -92,9 +97,17 @@ def coherence(
     References
     ----------
     - Röder, M., Both, A., and Hinneburg, A. (2015). Exploring the space of topic coherence measures. WSDM.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import coherence
+    >>> texts = [["red", "wine", "and", "cheese"], ["cheese", "and", "bread"], ["guitar", "and", "drums"], ["drums"]]
+    >>> coherence([["cheese", "bread"], ["cheese", "drums"]], texts).topics.round(2)
+    array([ 0.5, -1. ])
     """
     if measure not in WINDOWS:
         raise InputError(f"measure must be one of {', '.join(WINDOWS)}, got {measure!r}.")
+    topic_words, reference = _in_columns(topic_words, reference, vocabulary)
     if not isinstance(reference, TokenSequences):
         if window is not None:
             raise InputError("window: counts have no word order. Pass TokenSequences as reference, or omit window.")
@@ -105,6 +118,45 @@ def coherence(
     longest = int(np.diff(reference.indptr).max(initial=1))
     counted = cooccurrence_in_windows(topic_words, reference, longest)
     return coherence_of(Cooccurrence(counted.together, counted.n_windows, "documents", None), measure)
+
+
+def _in_columns(topic_words: Any, reference: Any, vocabulary: Any) -> tuple[Any, Any]:
+    """Return the topics and the reference with words replaced by columns; words that it lacks get empty columns."""
+    if hasattr(topic_words, "__array__"):  # iterating over a data frame would give the names of its columns
+        topic_words = np.asarray(topic_words)
+    of_words = _has_words(topic_words, "topic")
+    of_texts = isinstance(reference, list | tuple) and _has_words(reference, "text")
+    if not (of_words or of_texts):
+        return topic_words, reference
+    if vocabulary is None and not of_texts:
+        raise InputError("topic_words are words, but the reference has columns: give their words as vocabulary.")
+    if vocabulary is None and not of_words:
+        raise InputError("topic_words are columns, but the reference has words: give words, or vocabulary.")
+    names: list[Any] = []
+    if vocabulary is not None:
+        is_matrix = not of_texts and not isinstance(reference, TokenSequences)
+        given = vocabulary.get_feature_names_out() if hasattr(vocabulary, "get_feature_names_out") else vocabulary
+        names = word_names("vocabulary", given, np.shape(reference)[1] if is_matrix else len(given)).tolist()
+    if of_words:
+        if len({len(words) for words in topic_words}) > 1:
+            raise InputError("topic_words must have the same number of words for each topic.")
+        known = set(names)
+        names += [word for word in dict.fromkeys(chain.from_iterable(topic_words)) if word not in known]
+        columns = {word: column for column, word in enumerate(names)}
+        topic_words = np.array([[columns[word] for word in words] for words in topic_words])
+    if of_texts:
+        return topic_words, token_sequences(reference, names)
+    if not isinstance(reference, TokenSequences):
+        reference = sp.csr_array(reference if sp.issparse(reference) else np.asarray(reference))
+        reference.resize(reference.shape[0], len(names))
+    return topic_words, reference
+
+
+def _has_words(lists: Any, name: str) -> bool:
+    """Return whether lists contain words, not numbers."""
+    if any(isinstance(words, str) for words in lists):
+        raise InputError(f"Each {name} must be a list of words, not a string: split it first.")
+    return any(isinstance(word, str) for words in lists if np.iterable(words) for word in words)
 
 
 @dataclass(frozen=True)
