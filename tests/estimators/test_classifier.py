@@ -301,13 +301,31 @@ class TestSeveralClasses:
         (Y[:-1], r"y has inconsistent numbers of samples: 239 labels, but X has 240 documents\."),
         (np.full(240, -1), r"All documents are unlabeled \(-1\): give the classes of some documents in y\."),
         (np.full((240, 2), -1), r"All documents are unlabeled \(-1\): give the classes of some documents in y\."),
-        (np.where(Y == 1, 1, -1), r"y has only one class, .*at least two classes"),
+        (
+            np.where(Y == 1, 1, -1),
+            r"y has only one class, 1, because -1 marks unlabeled documents: if -1 is a class, write",
+        ),
+        (np.where(Y == 1, 1.0, -1.0), r"y has only one class, 1\.0, because -1 marks unlabeled documents: .* write 0"),
+        (np.where(Y == 1, "1", "-1"), r"y has only one class, '1', because -1 marks unlabeled documents: .* write 0"),
+        (np.ones(240), r"y has only one class, 1\.0; a classifier needs documents of at least two classes\."),
         (np.column_stack([Y == 1, Y == 9]), r"The class 1 has no labeled document with a positive weight: give it"),
         (np.column_stack([Y, Y]), "y with several columns must be a matrix of zeros and ones"),
         (np.where(Y == 1, np.inf, Y), "Input y contains NaN or infinity: mark unlabeled documents by -1"),
         (None, "TopicClassifier requires y to be passed, but the target y is None"),
     ],
-    ids=["length", "unlabeled", "unlabeled-rows", "one", "empty", "numbers", "infinite", "none"],
+    ids=[
+        "length",
+        "unlabeled",
+        "unlabeled-rows",
+        "one",
+        "one-float",
+        "one-name",
+        "one-labeled",
+        "empty",
+        "numbers",
+        "infinite",
+        "none",
+    ],
 )
 def test_wrong_labels_raise(y, message):
     with pytest.raises(InputError, match=message) as error:

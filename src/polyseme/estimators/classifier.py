@@ -602,10 +602,10 @@ class ClassLabels:
         check_classification_targets(known)
         classes, codes = np.unique(known, return_inverse=True)
         if len(classes) < 2:
-            raise InputError(
-                f"y has only one class, {classes[0]!r}: a classifier needs documents of at least two classes (-1 marks "
-                "unlabeled documents)."
-            )
+            only = f"y has only one class, {classes.tolist()[0]!r}"
+            if not labeled.all():
+                only += ", because -1 marks unlabeled documents: if -1 is a class, write 0 instead"
+            raise InputError(f"{only}; a classifier needs documents of at least two classes.")
         indicator = np.zeros((len(column), len(classes)), dtype=bool)
         indicator[np.flatnonzero(labeled), codes] = True
         return cls(classes, indicator, labeled, False)

@@ -103,7 +103,7 @@ def coherence(
     >>> from polyseme.metrics import coherence
     >>> texts = [["red", "wine", "and", "cheese"], ["cheese", "and", "bread"], ["guitar", "and", "drums"], ["drums"]]
     >>> coherence([["cheese", "bread"], ["cheese", "drums"]], texts).topics.round(2)
-    array([ 0.5, -1. ])
+    array([ 0.5 , -0.95])
     """
     if measure not in WINDOWS:
         raise InputError(f"measure must be one of {', '.join(WINDOWS)}, got {measure!r}.")
