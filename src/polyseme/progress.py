@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import InputError, MissingExtraError
 
 Entry = dict[str, float]
 """A row of the history."""
@@ -137,6 +137,8 @@ def escape_character(match: re.Match[str]) -> str:
 @contextmanager
 def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | None) -> Iterator[list[Callback]]:
     """Yield the listeners of a fit: the progress display, unless verbose is 0, and the callback of the user."""
+    if not (callback is None or callable(callback)):
+        raise InputError(f"callback must be None or a function of one argument, got {callback!r}.")
     user = [] if callback is None else [callback]
     if not verbose:
         yield user

@@ -201,6 +201,12 @@ def test_wrong_weights_raise():
         LSA(2, weights="tfidf").fit(X)
 
 
+@pytest.mark.parametrize("words", [45, -1, [0, 45], "car", [0.5]])
+def test_words_that_are_no_columns_raise(words):
+    with pytest.raises(InputError, match="words must be columns from 0 to 44"):
+        LSA(3).fit(X).nearest_words(words)
+
+
 @pytest.mark.parametrize("n_components", [3, 0.7])
 def test_a_saved_model_is_loaded_unchanged(tmp_path, n_components):
     model = LSA(n_components, weights="tf-idf").fit(X)

@@ -311,9 +311,10 @@ class LSA(CountDecomposition):
             Their angles in degrees.
         """
         check_is_fitted(self)
-        vectors = self.word_vectors_
-        given = vectors[np.atleast_1d(np.asarray(words, dtype=np.intp))]
-        return _nearest(angles(given, vectors), check_integer("n_words", n_words, least=1))
+        vectors, columns = self.word_vectors_, np.atleast_1d(np.asarray(words))
+        if columns.dtype.kind not in "iu" or ((columns < 0) | (columns >= len(vectors))).any():
+            raise InputError(f"words must be columns from 0 to {len(vectors) - 1}, got {words!r}.")
+        return _nearest(angles(vectors[columns], vectors), check_integer("n_words", n_words, least=1))
 
     def _requested_rank(self) -> tuple[int | None, float]:
         """Return the number of singular values (None if a share is given) and the share of the variance to explain."""
