@@ -209,6 +209,8 @@ def test_wrong_input_raises():
         OnlineVariational(total_documents=0)
     with pytest.raises(InputError, match="topic_word must be an array of shape"):
         LDA(4, init=(None, np.ones((2, 80)))).partial_fit(TRAIN)
+    with pytest.raises(InputError, match=r"init must be one of 'auto'.* or a pair .*, got 3"):
+        LDA(4, init=3).partial_fit(TRAIN)
     with pytest.raises(InputError, match="solver must be"):
         LDA(4, solver="fast").partial_fit(TRAIN)
     assert hasattr(LDA(solver=Variational()), "partial_fit")

@@ -273,6 +273,42 @@ def test_a_wrong_pair_to_start_from_raises(pair, loss):
     sentence(error)
 
 
+ONES = np.ones((40, 3)), np.ones((3, 25))
+
+
+@EVERY_LOSS
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ((ONES[0][:39], ONES[1]), r"W and H must have shapes \(40, 3\) and \(3, 25\), got shapes \(39, 3\) and"),
+        ((ONES[0], ONES[1][:2]), "W has 3 columns and H has 2 rows, but n_components is 3"),
+        ((ONES[0][:, :2], ONES[1][:2]), "W has 2 columns and H has 2 rows, but n_components is 3"),
+        ((ONES[0], -ONES[1]), "H must be finite and non-negative"),
+        ((ONES[0] * (np.arange(40) != 7)[:, np.newaxis], ONES[1]), "W must have no row of zeros, such as row 7"),
+        ((ONES[0], ONES[1] * [[1], [0], [1]]), "H must have no row of zeros, such as row 1"),
+        ((ONES[0], ONES[1] * (np.arange(25) != 2)), r"H is zero in 1 columns .* \(such as column 2\)"),
+        ((None, ONES[1][:2]), r"H must be an array of shape \(3, 25\), got shape \(2, 25\)"),
+        ((None, -ONES[1]), "H must be an array of finite, non-negative numbers"),
+        ((None, 0 * ONES[1]), "H must have no row of zeros, such as row 0"),
+    ],
+)
+def test_messages_about_a_pair_speak_of_w_and_h(pair, message, loss):
+    with pytest.raises(InputError, match=f"^init: {message}") as error:
+        NMF(3, loss=loss, init=pair).fit(X)
+    sentence(error)
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "squared"])
+def test_a_fit_starts_from_the_factors_of_another_one_with_empty_documents(loss):
+    data = X.copy()
+    data[5] = 0
+    first = NMF(3, loss=loss, random_state=0).fit(data)
+    assert not first.doc_factor_[5].any()
+    again = NMF(3, loss=loss, init=(first.doc_factor_, first.components_)).fit(data)
+    assert not again.doc_factor_[5].any()
+    assert again.reconstruction_err_ <= first.reconstruction_err_ * (1 + 1e-6)
+
+
 @EVERY_LOSS
 @pytest.mark.parametrize(
     ("name", "value"), [("init", "kmeans"), ("n_components", 0), ("n_components", 2.5), ("max_iter", 0)]

@@ -188,8 +188,8 @@ UNIFORM = np.full((4, 2), 0.5), np.full((2, 4), 0.25)
         (UNIFORM[0][:, :1], UNIFORM[1][:1], "shapes"),
         (-UNIFORM[0], UNIFORM[1], "doc_topic must be finite and non-negative"),
         (UNIFORM[0], UNIFORM[1] * np.nan, "topic_word must be finite and non-negative"),
-        (UNIFORM[0], UNIFORM[1] * [[0], [1]], "no row of zeros"),
-        (UNIFORM[0] * [[0], [1], [1], [1]], UNIFORM[1], "no row of zeros"),
+        (UNIFORM[0], UNIFORM[1] * [[0], [1]], "topic_word must have no row of zeros, such as row 0"),
+        (UNIFORM[0] * [[1], [0], [1], [1]], UNIFORM[1], "doc_topic must have no row of zeros, such as row 1"),
     ],
 )
 def test_a_wrong_pair_to_start_from_raises(theta, phi, words):
@@ -274,6 +274,7 @@ def frame():
 )
 def test_a_prior_of_the_wrong_length_raises(side, prior, length, wanted):
     message = error_message(**{side: prior})
+    assert message.startswith(f"{side}: ")
     assert f"has {length} entries" in message
     assert f"have {wanted}" in message
 
@@ -281,12 +282,16 @@ def test_a_prior_of_the_wrong_length_raises(side, prior, length, wanted):
 @pytest.mark.parametrize("value", ["sparse", [0.9, 0.9], {"alpha": 1}, True, np.array([1.0, 2.0])])
 @pytest.mark.parametrize("side", ["doc_topic_prior", "topic_word_prior"])
 def test_an_object_that_is_not_a_prior_raises(side, value):
-    assert "rior" in error_message(**{side: value})
+    assert error_message(**{side: value}).startswith(f"{side}: A ")
+
+
+def test_an_array_as_a_prior_raises_with_its_shape():
+    assert "got an array of shape (2, 4): write a vector" in error_message(topic_word_prior=np.ones((2, 4)))
 
 
 @pytest.mark.parametrize("value", [0.0, -1, np.nan, np.inf])
 def test_a_number_that_is_not_a_valid_alpha_raises(value):
-    assert "alpha must be" in error_message(doc_topic_prior=value)
+    assert error_message(doc_topic_prior=value).startswith("doc_topic_prior: Dirichlet: alpha must be")
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,12 @@ def test_unsupported_models_and_wrong_settings_are_refused():
         topics[1, 2] = number
         with pytest.raises(InputError, match="of finite, non-negative numbers"):
             PLSA(**SETTINGS, init=(None, topics)).fit(TRAIN)
+        with pytest.raises(InputError, match="of finite, non-negative numbers"):
+            PLSA(**SETTINGS, init=(None, topics)).partial_fit(TRAIN)
+    with pytest.raises(InputError, match="topic_word must be an array of shape"):
+        PLSA(**SETTINGS, init=(None, np.ones((2, 3)))).partial_fit(TRAIN)
+    with pytest.raises(InputError, match=r"init must be .* a pair"):
+        PLSA(**SETTINGS, init=3).partial_fit(TRAIN)
 
 
 def test_empty_documents_and_tiny_corpora():

@@ -48,7 +48,7 @@ from polyseme.solvers.dirichlet import (
     folded_expected,
     uniform_expected,
 )
-from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
+from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_pair, is_topics_only, named_start
 from polyseme.solvers.online import (
     OnlineVariational,
     PosteriorState,
@@ -370,8 +370,7 @@ class LDA(TopicEstimator):
         """Fit by variational Bayes, and set the attributes."""
         corpus, vocabulary = training
         priors = self._priors(K, corpus.n_words)
-        if isinstance(self.init, str) and self.init not in INITS:
-            raise InputError(f"init must be one of {', '.join(map(repr, INITS))} or a pair, got {self.init!r}.")
+        _check_init(self.init)
 
         def begin(corpus: Corpus, rng: np.random.Generator) -> VariationalRun:
             return solver.begin(corpus, priors, *self._start(solver, corpus, K, rng), rng)
@@ -499,6 +498,7 @@ def _partial_fit(
 def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
     """Return lambda (words x width) with the expected counts of `tokens` tokens."""
     K = priors.alpha.values.size
+    _check_init(estimator.init)
     if isinstance(estimator.init, str):
         (rng,) = generators(estimator.random_state, 1)
         phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
@@ -548,6 +548,15 @@ def _variational_solver(solver: Any) -> VariationalSolver:
     raise InputError(f"solver must be one of {names}, a Variational or an OnlineVariational, got {solver!r}.")
 
 
+def _check_init(init: Any) -> None:
+    """Raise InputError unless `init` is the name of a start or a pair."""
+    if not (init in INITS if isinstance(init, str) else is_pair(init)):
+        got = repr(init) if isinstance(init, str | Real | None) else type(init).__name__
+        raise InputError(
+            f"init must be one of {', '.join(map(repr, INITS))} or a pair (doc_topic, topic_word), got {got}."
+        )
+
+
 def _concentration(name: str, value: Any, size: int, default: float) -> Concentration:
     """Return the parameters of a Dirichlet prior from None, a number, an array, or the name of a learning method."""
     if value is None:
@@ -561,6 +570,8 @@ def _concentration(name: str, value: Any, size: int, default: float) -> Concentr
         values = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.empty((0, 0))
+    if values.ndim > 1 and values.size:
+        raise InputError(f"{name} must be a number or have the shape ({size},), got the shape {values.shape}.")
     if isinstance(value, bool) or values.ndim > 1 or (values.ndim == 0 and not isinstance(value, Real | np.ndarray)):
         raise InputError(f"{name} must be None, a number, an array or a name, got {value!r}.")
     if values.ndim == 1 and values.size != size:

@@ -40,7 +40,14 @@ from polyseme.solvers.base import (
     end_of_preliminary_fit,
     seeds,
 )
-from polyseme.solvers.initialize import check_named_start, given_pair, given_topics, is_topics_only, named_start
+from polyseme.solvers.initialize import (
+    FACTORS,
+    check_named_start,
+    given_pair,
+    given_topics,
+    is_topics_only,
+    named_start,
+)
 from polyseme.solvers.majorize import scaled_start
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
@@ -59,6 +66,8 @@ class LikelihoodSettings(NamedTuple):
     tol: float
     solver: Solver
     n_threads: int
+    factors: tuple[str, str] = FACTORS
+    """Names of the factors in messages about `init`."""
 
     @classmethod
     def of(cls, parameters: PLSA) -> LikelihoodSettings:
@@ -155,7 +164,7 @@ def _unshaped_start(
     """Return the start before the prior on P(z|d) sets weights to zero."""
     init = settings.parameters.init
     if is_topics_only(init):
-        phi = given_topics(init[1], corpus, model)
+        phi = given_topics(init[1], corpus, model, settings.factors[1])
         fold_in = fold_in_shard if model.loss.is_likelihood else fold_in_by_loss
         return corpus.rows(partial(fold_in, model), (phi,)), phi
     if isinstance(init, str):
@@ -163,7 +172,7 @@ def _unshaped_start(
         variance = as_solver(settings.parameters.solver).start_variance
         theta, phi = named_start(init, corpus, model, rng, variance=variance)
     else:
-        theta, phi = given_pair(init, corpus, model, corpus.kept)
+        theta, phi = given_pair(init, corpus, model, corpus.kept, settings.factors)
         if model.free_scale:
             return theta, phi
     if model.loss.is_likelihood:

@@ -36,10 +36,14 @@ from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.updates import LossSums
 from polyseme.solvers.base import Auto, finish_fit
 from polyseme.solvers.initialize import is_topics_only, pair_of_factors
-from polyseme.utils import effective_threads
+from polyseme.utils import check_n_topics, effective_threads
 
 MULTIPLICATIVE_STEPS = 10
 """Multiplicative updates before coordinate ascent, for the Kullback-Leibler loss with solver="auto"."""
+
+
+_FACTORS = ("W", "H")
+"""Names of the factors in messages."""
 
 
 class NMF(FittedDecomposition):
@@ -206,7 +210,7 @@ class NMF(FittedDecomposition):
             The fitted estimator.
         """
         loss = as_loss(self.loss)
-        settings = LikelihoodSettings.of(PLSA(**self._plsa_parameters()))
+        settings = LikelihoodSettings.of(PLSA(**self._plsa_parameters()))._replace(factors=_FACTORS)
         if settings.solver == Auto():
             settings = settings._replace(solver=Auto(multiplicative_steps=MULTIPLICATIVE_STEPS))
         _check_place(X, loss.name, loss.is_likelihood)
@@ -377,9 +381,12 @@ class NMF(FittedDecomposition):
         if is_topics_only(self.init):
             return parameters
         if not isinstance(self.init, str):
-            W, H = pair_of_factors(self.init, ("W", "H"))
-            if W.shape[1] != H.shape[0]:
-                raise InputError(f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, but both must be K.")
+            W, H = pair_of_factors(self.init, _FACTORS)
+            K = check_n_topics(self.n_components)
+            if not W.shape[1] == H.shape[0] == K:
+                raise InputError(
+                    f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, but n_components is {K}."
+                )
             parameters["init"] = (W * H.sum(axis=1), H)
         return parameters
 

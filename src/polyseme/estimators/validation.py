@@ -370,11 +370,23 @@ def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
             )
 
 
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Begin the message of an InputError about a prior with the name of the parameter."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
 def declared_model(estimator: Any, n_topics: int = 1) -> Model:
     """Return the model that the parameters of a PLSA or NMF describe, before it is adapted to data."""
     given = estimator.get_params(deep=False)
-    priors = (given.get(name) for name in ("doc_topic_prior", "topic_word_prior"))
-    doc_prior, word_prior = (None if prior is None else as_prior(prior) for prior in priors)
+    priors: dict[str, Prior | None] = {}
+    for name in ("doc_topic_prior", "topic_word_prior"):
+        with _naming(name):
+            priors[name] = as_prior(given.get(name))
+    doc_prior, word_prior = priors.values()
     background, loss = as_background(given.get("background")), as_loss(estimator.loss)
     return Model(n_topics, background=background, doc_prior=doc_prior, word_prior=word_prior, loss=loss)
 
@@ -412,7 +424,8 @@ def model_from_parameters(
     for name, prior, factor, shape in sides:
         if prior is not None:
             check_prior_factor(name, prior, factor)
-            prior.check(shape)
+            with _naming(name):
+                prior.check(shape)
     if not (declared.loss.is_likelihood or declared.is_plain):
         raise UnsupportedError(
             f"loss={declared.loss.name!r} has no likelihood that a prior or a background could change: leave "

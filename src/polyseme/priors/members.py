@@ -653,7 +653,10 @@ def as_prior(value: Any) -> Prior | None:
         return Dirichlet(float(value))
     if isinstance(value, list | tuple):
         return combine(value)
-    raise InputError(f"A prior must be None, a number (Dirichlet alpha), a Prior or a list of Priors, got {value!r}.")
+    got = repr(value)
+    if isinstance(value, np.ndarray):
+        got = f"an array of shape {value.shape}: write a vector as Dirichlet([...])"
+    raise InputError(f"A prior must be None, a number (Dirichlet alpha), a Prior or a list of Priors, got {got}.")
 
 
 def _check_topic(topic: Any) -> int:

@@ -136,6 +136,8 @@ STARTS: dict[str, Start] = {
     "lsa": lsa_topics,
 }
 """Starts by the name that `init=` takes."""
+FACTORS = ("doc_topic", "topic_word")
+"""Names of a pair in messages, unless an estimator has its own."""
 _FROM_SHARDS: dict[str, Callable[..., Floats]] = {"documents": document_topics, "random": random_topics}
 """Starts that need not have all counts in memory."""
 
@@ -183,54 +185,74 @@ def named_start(
     return corpus.rows(partial(uniform_rows, model)), padded(phi, corpus.dtype, model.n_columns)
 
 
+def is_pair(init: Any) -> bool:
+    """Return whether a start is a pair, of which the first part may be None."""
+    return isinstance(init, tuple | list) and len(init) == 2
+
+
 def is_topics_only(init: Any) -> bool:
     """Return whether a start is (None, topic_word): the topics are given, and the documents are folded in."""
-    return isinstance(init, tuple | list) and len(init) == 2 and init[0] is None
+    return is_pair(init) and init[0] is None
 
 
-def given_pair(pair: Any, corpus: Any, model: Model, rows: Array | None = None) -> tuple[Array, Array]:
+def given_pair(
+    pair: Any, corpus: Any, model: Model, rows: Array | None = None, names: tuple[str, str] = FACTORS
+) -> tuple[Array, Array]:
     """Return theta and phi (words x width), normalized and padded, from a pair (P(z|d), P(w|z)) of the user.
 
     `rows` are the documents of the pair that the corpus has (None: all). If the model has a free scale, the first
-    factor keeps it.
+    factor keeps it. Rows of zeros are accepted for documents without words only.
     """
     if rows is not None:
         pair = [np.asarray(factor)[rows] if index == 0 else factor for index, factor in enumerate(pair)]
     if not corpus.in_memory:
         raise UnsupportedError(
-            "init: a corpus on disk takes a name or (None, topic_word), got (doc_topic, topic_word)."
+            f"init: a corpus on disk takes a name or (None, {names[1]}), got ({names[0]}, {names[1]})."
         )
     counts = corpus.counts
     shapes = ((counts.n_docs, model.n_topics), (model.n_topics, counts.n_words))
-    theta, phi = pair_of_factors(pair, ("doc_topic", "topic_word"), shapes)
+    theta, phi = pair_of_factors(pair, names, shapes)
     sums = theta.sum(axis=1, keepdims=True)
-    if (sums <= 0).any():
-        raise InputError("init: doc_topic and topic_word must have no row of zeros.")
-    docs = theta if model.free_scale else theta / sums
-    return padded(docs, counts.dtype, model.n_columns), _padded_start(phi, corpus, model)
+    _check_rows(names[1], phi.sum(axis=1))
+    _check_rows(names[0], np.where(corpus.totals > 0, sums[:, 0], 1))
+    docs = theta if model.free_scale else np.divide(theta, sums, out=np.full_like(theta, 1 / len(phi)), where=sums > 0)
+    return padded(docs, counts.dtype, model.n_columns), _padded_start(phi, corpus, model, names[1])
 
 
-def given_topics(topic_word: Any, corpus: Corpus, model: Model) -> Array:
+def given_topics(topic_word: Any, corpus: Corpus, model: Model, name: str = FACTORS[1]) -> Array:
     """Return phi (words x width), normalized and padded, from P(w|z) (K x words) of the user."""
-    shape = (model.n_topics, corpus.n_words)
+    phi = start_topics(topic_word, (model.n_topics, corpus.n_words), name)
+    return _padded_start(phi, corpus, model, name)
+
+
+def start_topics(topic_word: Any, shape: tuple[int, int], name: str = FACTORS[1]) -> Floats:
+    """Return topics x words of the user in float64. Raise InputError unless they have the shape and no row of zeros."""
     try:
         phi = np.asarray(topic_word, dtype=np.float64)
     except (TypeError, ValueError):
         phi = np.empty(0)
-    if phi.shape != shape or not np.isfinite(phi).all() or (phi < 0).any():
-        raise InputError(f"init: topic_word must be an array of shape {shape} of finite, non-negative numbers.")
-    return _padded_start(phi, corpus, model)
+    if phi.shape != shape:
+        raise InputError(f"init: {name} must be an array of shape {shape}, got shape {phi.shape}.")
+    if not np.isfinite(phi).all() or (phi < 0).any():
+        raise InputError(f"init: {name} must be an array of finite, non-negative numbers.")
+    _check_rows(name, phi.sum(axis=1))
+    return phi
 
 
-def _padded_start(phi: Floats, corpus: Corpus, model: Model) -> Array:
-    """Return phi (words x width). Raise InputError unless topics have words and words that occur have a topic."""
-    if (phi.sum(axis=1) <= 0).any():
-        raise InputError("init: doc_topic and topic_word must have no row of zeros.")
+def _check_rows(name: str, sums: Floats) -> None:
+    """Raise InputError if a row of a factor has the sum zero."""
+    empty = np.flatnonzero(sums <= 0)
+    if empty.size:
+        raise InputError(f"init: {name} must have no row of zeros, such as row {empty[0]}.")
+
+
+def _padded_start(phi: Floats, corpus: Corpus, model: Model, name: str) -> Array:
+    """Return phi (words x width). Raise InputError unless words that occur have a topic."""
     missing = np.flatnonzero((phi.sum(axis=0) <= 0) & (corpus.word_totals > 0))
     if missing.size:
         raise InputError(
-            f"init: topic_word has no topic for {missing.size} of the words that occur (such as column {missing[0]}): "
-            "give each of them a small probability."
+            f"init: {name} is zero in {missing.size} columns of words that occur (such as column {missing[0]}): give "
+            "each of them a small positive number."
         )
     return padded((phi / phi.sum(axis=1, keepdims=True)).T, corpus.dtype, model.n_columns)
 
