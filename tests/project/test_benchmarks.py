@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-HELPERS = {"builds", "cluster_plan", "common", "report", "run_all", "scale_peers", "solver_peers"}
+# Modules of scripts, and scripts that need a commit to compare with or a cluster.
+HELPERS = {"builds", "cluster_plan", "common", "fits", "report", "run_all", "scale_peers", "solver_peers"}
 
 PRINTED = """machine: processor X, cores 2
 versions: polyseme 0.1.0

@@ -106,7 +106,7 @@ def test_equal_topics_stay_equal_without_noise():
 
 
 def test_the_noise_comes_from_the_seed():
-    one, same, other = (advanced(begin(Annealed(seed=seed), X, START), 40).phi for seed in (0, 0, 1))
+    one, same, other = (advanced(begin(Annealed(random_state=seed), X, START), 40).phi for seed in (0, 0, 1))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
 

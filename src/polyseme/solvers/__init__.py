@@ -40,6 +40,6 @@ __all__ = [
 
 _NO_NAMES: tuple[type[Solver], ...] = (Solver, EarlyStopping)
 """Solvers that `solver=` does not take by name."""
-_CLASSES = [value for name in __all__ if isinstance(value := globals()[name], type)]
+_CLASSES = [value for name, value in list(globals().items()) if name in __all__ and isinstance(value, type)]
 SOLVERS["auto"] = Auto  # the first in messages
 SOLVERS.update({kind.name: kind for kind in _CLASSES if issubclass(kind, Solver) and kind not in _NO_NAMES})
