@@ -328,6 +328,7 @@ def test_a_leaf_without_documents_has_a_valid_distribution():
         ({"growth": 1}, "growth must be a whole number of at least 2"),
         ({"growth": 2}, "growth allows at most 2 leaves, but the tree has 4"),
         ({"init": "oracle"}, "init must be one of 'plsa', 'random' or (None, topic_word)"),
+        ({"init": (np.ones((3, 4)), np.ones((4, 3)))}, "(None, topic_word), got tuple."),
         ({"init": (None, np.ones((3, 3)))}, "topic_word must be an array of shape"),
         ({"solver": "scd"}, "solver must be one of"),
     ],

@@ -106,7 +106,7 @@ def test_held_out_halves_of_short_texts_are_predicted_better_than_by_plsa():
         ({"pseudo_counts": 0}, "pseudo_counts must be above 0"),
         ({"pseudo_counts": -1}, "pseudo_counts"),
         ({"init": "plsa"}, "init must be one of 'annealed', 'random' or (None, topic_word)"),
-        ({"init": (X, X)}, "init must be one of"),
+        ({"init": (X, X)}, "init must be one of 'annealed', 'random' or (None, topic_word), got tuple."),
         ({"init": (None, np.ones((3, 2)))}, "topic_word must be an array of shape"),
         ({"n_components": 0}, "n_components"),
     ],

@@ -19,7 +19,7 @@ from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats
 from polyseme.solvers.base import FitSummary, Start, best_fit, finish_fit, generators
 from polyseme.solvers.coordinate import fitted_factors
-from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_topics_only, named_start
+from polyseme.solvers.initialize import STARTS, check_init, given_pair, given_topics, is_topics_only, named_start
 from polyseme.solvers.logistic_normal import CorrelatedRun, begin_correlated, correlated_start
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
@@ -187,9 +187,9 @@ class CorrelatedTopicModel(TopicEstimator):
         n_init = check_integer("n_init", self.n_init, least=1)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
-        for name, value, known in (("covariance", self.covariance, COVARIANCES), ("init", self.init, INITS)):
-            if (isinstance(value, str) or name == "covariance") and value not in known:
-                raise InputError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}.")
+        check_init(self.init, INITS)
+        if self.covariance not in COVARIANCES:
+            raise InputError(f"covariance must be one of {', '.join(map(repr, COVARIANCES))}, got {self.covariance!r}.")
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         data = training_data(self, X, sample_weight, feature_names=feature_names)
         corpus = MemoryCorpus.of(data.X, factor_dtype(self.dtype, data.X), data.weights, n_threads)

@@ -30,7 +30,7 @@ from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
 from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, seeds
-from polyseme.solvers.initialize import given_topics, is_topics_only
+from polyseme.solvers.initialize import check_init, given_topics, is_topics_only
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, arranged_start, corpus_rows, grow, leaf_topics
 from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads
 
@@ -241,11 +241,9 @@ class HierarchicalPLSA(TopicEstimator):
             )
         tree = as_tree(self.tree, self.depth, self.branching, self.silent)
         growth = _growth(self.growth, tree)
-        given = is_topics_only(self.init)
-        for name, value, known in (("init", self.init, tuple(STARTS)), ("solver", self.solver, SOLVERS)):
-            if not (given and name == "init") and (not isinstance(value, str) or value not in known):
-                others = " or (None, topic_word)" if name == "init" else ""
-                raise InputError(f"{name} must be one of {', '.join(map(repr, known))}{others}, got {value!r}.")
+        check_init(self.init, STARTS, topics_only=True)
+        if not isinstance(self.solver, str) or self.solver not in SOLVERS:
+            raise InputError(f"solver must be one of {', '.join(map(repr, SOLVERS))}, got {self.solver!r}.")
         n_init = check_integer("n_init", self.n_init, least=1)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         tol = check_nonnegative("tol", self.tol)
@@ -255,7 +253,7 @@ class HierarchicalPLSA(TopicEstimator):
             starts = folder.starts(
                 corpus,
                 (tree, growth, *init_parts(self.init), self.solver, max_iter, tol, corpus.dtype),
-                seeds(self.random_state, 1 if given else n_init),
+                seeds(self.random_state, 1 if is_topics_only(self.init) else n_init),
                 partial(self._begin, tree, growth),
                 partial(self._resume, tree),
             )

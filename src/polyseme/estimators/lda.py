@@ -48,7 +48,7 @@ from polyseme.solvers.dirichlet import (
     folded_expected,
     uniform_expected,
 )
-from polyseme.solvers.initialize import STARTS, given_pair, given_topics, is_pair, is_topics_only, named_start
+from polyseme.solvers.initialize import STARTS, check_init, given_pair, given_topics, is_topics_only, named_start
 from polyseme.solvers.online import (
     OnlineVariational,
     PosteriorState,
@@ -370,7 +370,7 @@ class LDA(TopicEstimator):
         """Fit by variational Bayes, and set the attributes."""
         corpus, vocabulary = training
         priors = self._priors(K, corpus.n_words)
-        _check_init(self.init)
+        check_init(self.init, INITS)
 
         def begin(corpus: Corpus, rng: np.random.Generator) -> VariationalRun:
             return solver.begin(corpus, priors, *self._start(solver, corpus, K, rng), rng)
@@ -498,7 +498,7 @@ def _partial_fit(
 def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: float) -> Array:
     """Return lambda (words x width) with the expected counts of `tokens` tokens."""
     K = priors.alpha.values.size
-    _check_init(estimator.init)
+    check_init(estimator.init, INITS)
     if isinstance(estimator.init, str):
         (rng,) = generators(estimator.random_state, 1)
         phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
@@ -546,15 +546,6 @@ def _variational_solver(solver: Any) -> VariationalSolver:
         return cast(VariationalSolver, solver)
     names = ", ".join(map(repr, (*VARIATIONAL_SOLVERS, MAP)))
     raise InputError(f"solver must be one of {names}, a Variational or an OnlineVariational, got {solver!r}.")
-
-
-def _check_init(init: Any) -> None:
-    """Raise InputError unless `init` is the name of a start or a pair."""
-    if not (init in INITS if isinstance(init, str) else is_pair(init)):
-        got = repr(init) if isinstance(init, str | Real | None) else type(init).__name__
-        raise InputError(
-            f"init must be one of {', '.join(map(repr, INITS))} or a pair (doc_topic, topic_word), got {got}."
-        )
 
 
 def _concentration(name: str, value: Any, size: int, default: float) -> Concentration:

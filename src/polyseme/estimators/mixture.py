@@ -20,7 +20,7 @@ from polyseme.estimators.validation import factor_dtype, training_data
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Floats
 from polyseme.solvers.base import FitSummary, Start, best_fit, finish_fit, generators
-from polyseme.solvers.initialize import given_topics, is_topics_only, random_topics
+from polyseme.solvers.initialize import check_init, given_topics, is_topics_only, random_topics
 from polyseme.solvers.mixture import MixtureRun, begin_mixture
 from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
 
@@ -185,10 +185,7 @@ class MultinomialMixture(TopicEstimator):
         pseudo_counts = check_nonnegative("pseudo_counts", self.pseudo_counts)
         if not pseudo_counts > 0:
             raise InputError("pseudo_counts must be above 0: a word without it could exclude every topic.")
-        if not is_topics_only(self.init) and not (isinstance(self.init, str) and self.init in INITS):
-            raise InputError(
-                f"init must be one of {', '.join(map(repr, INITS))} or (None, topic_word), got {self.init!r}."
-            )
+        check_init(self.init, INITS, topics_only=True)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         data = training_data(self, X, sample_weight, feature_names=feature_names)
         corpus = MemoryCorpus.of(data.X, factor_dtype(self.dtype, data.X), data.weights, n_threads)

@@ -38,7 +38,7 @@ from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_r
 from polyseme.priors import Prior
 from polyseme.priors.members import as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
-from polyseme.solvers.initialize import document_topics, is_pair, random_topics, start_topics
+from polyseme.solvers.initialize import check_init, document_topics, random_topics, start_topics
 from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.utils import check_n_jobs, check_n_topics, effective_threads
 
@@ -629,10 +629,7 @@ def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
     A random start gives every word a positive probability, because later documents may contain any word.
     """
     if not isinstance(estimator.init, str):
-        if not is_pair(estimator.init):
-            raise InputError(
-                f"init must be 'documents', 'random' or a pair (doc_topic, topic_word), got {estimator.init!r}."
-            )
+        check_init(estimator.init, _STREAM_INITS)
         return normalize_columns(start_topics(estimator.init[1], (K, corpus.n_words)).T)
     (rng,) = generators(estimator.random_state, 1)
     variance = StepwiseEM.start_variance

@@ -12,8 +12,9 @@ C. Boutsidis and E. Gallopoulos. SVD based initialization: a head start for nonn
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,6 +194,16 @@ def is_pair(init: Any) -> bool:
 def is_topics_only(init: Any) -> bool:
     """Return whether a start is (None, topic_word): the topics are given, and the documents are folded in."""
     return is_pair(init) and init[0] is None
+
+
+def check_init(init: Any, names: Iterable[str], *, topics_only: bool = False) -> None:
+    """Raise InputError unless `init` is one of the names or a pair; with `topics_only`, a pair (None, topic_word)."""
+    is_given = is_topics_only if topics_only else is_pair
+    if init in names if isinstance(init, str) else is_given(init):
+        return
+    pair = "(None, topic_word)" if topics_only else "a pair (doc_topic, topic_word)"
+    got = repr(init) if isinstance(init, str | Real | None) else type(init).__name__  # not whole arrays
+    raise InputError(f"init must be one of {', '.join(map(repr, names))} or {pair}, got {got}.")
 
 
 def given_pair(
