@@ -177,7 +177,7 @@ def named_start(
     if not corpus.in_memory and name not in _FROM_SHARDS:
         raise UnsupportedError(
             f"init={name!r} needs all counts in memory: for shards use init='documents', init='random' or "
-            "(None, topic_word)."
+            "a pair whose first part is None."
         )
     start = partial(_FROM_SHARDS[name], variance=variance) if name in _FROM_SHARDS else STARTS[name]
     phi = start(corpus, model.n_topics, rng)
