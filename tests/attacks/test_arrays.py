@@ -200,7 +200,7 @@ def kernel_arguments():
             {"topics": 3, "steps": 2, "tol": 1e-3, "n_threads": 2},
         ),
         "word_operands": (
-            [B, of_words, wide, 3, B.copy(), of_words.copy(), of_words.copy(), of_words.copy()],
+            [B, of_words[:, np.newaxis].copy(), wide, 3, B.copy(), of_words.copy(), of_words.copy(), of_words.copy()],
             {"n_threads": 2},
         ),
         "finish_rows": ([A, A.copy(), of_docs, of_docs.copy()], {"n_threads": 2}),

@@ -273,7 +273,7 @@ def test_grid_search_prefers_the_number_of_themes():
             InputError,
             r"doc_topic_prior must be .* the shape \(3,\), got the shape \(1, 1\)",
         ),
-        ({"topic_word_prior": np.ones((3, 45))}, InputError, r"topic_word_prior .* \(45,\), got the shape \(3, 45\)"),
+        ({"topic_word_prior": np.ones((45, 3))}, InputError, r"topic_word_prior .* \(3, 45\), got the shape \(45, 3\)"),
         ({"solver": "gibbs"}, InputError, r"solver must be one of 'variational', 'online', 'map', .*got 'gibbs'"),
         ({"solver": 3}, InputError, r"solver must be one of .*got 3"),
         ({"init": "zeros"}, InputError, r"init must be one of 'auto', 'plsa', .* or a pair .*, got 'zeros'"),

@@ -90,8 +90,8 @@ void test_topics(int topics) {
             std::vector<double> scales(at(p.words)), own(at(p.words)), sums_of_logs(at(p.words)), doc_terms(at(p.rows)),
                 logs(at(W));
             std::vector<int32_t> steps(at(p.rows));
-            word_operands<T>(lambda.data(), eta.data(), shift.data(), p.words, topics, W, B.data(), scales.data(),
-                             own.data(), sums_of_logs.data(), n_threads, isa);
+            word_operands<T>(lambda.data(), eta.data(), false, shift.data(), p.words, topics, W, B.data(),
+                             scales.data(), own.data(), sums_of_logs.data(), n_threads, isa);
             improve_gamma<Index, T>(p.counts(), B.data(), W, alpha.data(), p.totals.data(), p.weights.data(),
                                     {topics, 3, 0.0}, counts.data(), A.data(), doc_terms.data(), logs.data(),
                                     steps.data(), n_threads, isa);

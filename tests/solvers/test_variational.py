@@ -50,8 +50,8 @@ def naive_bound(X, gamma, lambda_, alpha, eta, weights=None):
 def divergence(rows, prior, logs):
     """Return KL(Dirichlet(row) || Dirichlet(prior)) of every row."""
     return (
-        gammaln(rows.sum(axis=1)) - gammaln(rows).sum(axis=1) - gammaln(prior.sum()) + gammaln(prior).sum()
-        + ((rows - prior) * logs).sum(axis=1)
+        gammaln(rows.sum(axis=1)) - gammaln(rows).sum(axis=1)
+        - gammaln(prior.sum(axis=-1)) + gammaln(prior).sum(axis=-1) + ((rows - prior) * logs).sum(axis=1)
     )  # fmt: skip
 
 
@@ -74,15 +74,16 @@ def begun(solver, *, K=4, dtype=np.float64, kinds=(GIVEN, GIVEN), weights=None, 
 
 
 @pytest.mark.parametrize("isa", USABLE)
+@pytest.mark.parametrize("by_topic", [False, True])
 @pytest.mark.parametrize(("dtype", "rtol", "floor"), [(np.float64, 2e-13, 1e-200), (np.float32, 2e-7, 1e-18)])
-def test_word_operands_are_those_of_scipy(isa, dtype, rtol, floor):
+def test_word_operands_are_those_of_scipy(isa, dtype, rtol, floor, by_topic):
     rng = np.random.default_rng(0)
     K, n_words = 21, 300
     lambda_ = np.abs(rng.standard_normal((n_words, K)) * 10 ** rng.uniform(-2, 4, (n_words, K))) + 0.02
     wide = padded(lambda_, dtype)
     wide[:, K:] = 1
     lambda_ = wide[:, :K].astype(np.float64)
-    eta = rng.uniform(0.01, 2, n_words)
+    eta = rng.uniform(0.01, 2, wide.shape if by_topic else n_words)
     sums = topic_sums(wide, K)
     words = word_operands(wide, eta, sums, n_threads=2, isa=isa)
     logs = psi(lambda_) - psi(lambda_.sum(axis=0))
@@ -91,7 +92,8 @@ def test_word_operands_are_those_of_scipy(isa, dtype, rtol, floor):
     np.testing.assert_allclose(words.operand[:, :K], reference, rtol=rtol)
     assert not words.operand[:, K:].any()
     np.testing.assert_allclose(words.log_sums, logs.sum(axis=1), rtol=1e-13)
-    np.testing.assert_allclose(topics_term(words, eta, sums), -divergence(lambda_.T, eta, logs.T).sum(), rtol=1e-11)
+    prior = eta[:, :K].T if by_topic else eta
+    np.testing.assert_allclose(topics_term(words, eta, sums), -divergence(lambda_.T, prior, logs.T).sum(), rtol=1e-11)
 
 
 @pytest.mark.parametrize("isa", USABLE)

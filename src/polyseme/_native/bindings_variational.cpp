@@ -10,18 +10,19 @@ template <class T>
 void bind_words(nb::module_& module) {
     module.def(
         "word_operands",
-        [](In2<T> lambda, In1<double> eta, In1<double> shift, int topics, Out2<T> B, Out1<double> scales,
+        [](In2<T> lambda, In2<double> eta, In1<double> shift, int topics, Out2<T> B, Out1<double> scales,
            Out1<double> terms, Out1<double> log_sums, int n_threads, std::optional<nb::str> isa) {
             const std::size_t words = lambda.shape(0), columns = lambda.shape(1);
-            require(1 <= topics && static_cast<std::size_t>(topics) <= columns && has_shape(eta, {words}) &&
+            require(1 <= topics && static_cast<std::size_t>(topics) <= columns &&
+                        (has_shape(eta, {words, 1}) || has_shape(eta, {words, columns})) &&
                         has_shape(shift, {columns}) && has_shape(B, {words, columns}) && has_shape(scales, {words}) &&
                         has_shape(terms, {words}) && has_shape(log_sums, {words}),
                     "the arrays of word_operands do not fit together");
             const Isa chosen = isa_from(isa);
             const int width = width_of(lambda), threads = threads_for_each(n_threads, lambda, 32);
             const nb::gil_scoped_release released;
-            word_operands<T>(lambda.data(), eta.data(), shift.data(), static_cast<int64_t>(words), topics, width,
-                             B.data(), scales.data(), terms.data(), log_sums.data(), threads, chosen);
+            word_operands<T>(lambda.data(), eta.data(), eta.shape(1) > 1, shift.data(), static_cast<int64_t>(words),
+                             topics, width, B.data(), scales.data(), terms.data(), log_sums.data(), threads, chosen);
         },
         nb::arg("lambda_").noconvert(), nb::arg("eta").noconvert(), nb::arg("shift").noconvert(), nb::arg("topics"),
         nb::arg("B").noconvert(), nb::arg("scales").noconvert(), nb::arg("terms").noconvert(),

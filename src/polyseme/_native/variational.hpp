@@ -125,17 +125,19 @@ void improve_gamma(const Counts<Index, T>& counts, const T* B, int width, const 
 }
 
 // Computes the operands B (words x width) of lambda (words x width), the log of the scale of each word, its term of the
-// bound sum_k [lgamma(lambda_wk) + (eta_w - lambda_wk) E log phi_wk], and sum_k E log phi_wk.
+// bound sum_k [lgamma(lambda_wk) + (eta_wk - lambda_wk) E log phi_wk], and sum_k E log phi_wk. eta has one number per
+// word, or with `by_topic` one row (width) per word.
 template <class T>
-void word_operands(const T* lambda, const double* eta, const double* shift, int64_t words, int topics, int width, T* B,
-                   double* scales, double* terms, double* log_sums, int n_threads, Isa isa) {
+void word_operands(const T* lambda, const double* eta, bool by_topic, const double* shift, int64_t words, int topics,
+                   int width, T* B, double* scales, double* terms, double* log_sums, int n_threads, Isa isa) {
     const DirichletTable<T> dirichlet = dirichlet_table<T>(isa);
     constexpr int64_t step = 256;
     for_each_piece((words + step - 1) / step, n_threads, [&](int, int64_t piece) {
         std::vector<double> logs(static_cast<std::size_t>(width)), prior(static_cast<std::size_t>(width));
         for (int64_t w = piece * step; w < std::min(words, (piece + 1) * step); ++w) {
-            std::fill(prior.begin(), prior.end(), eta[w]);
-            terms[w] = dirichlet.terms(lambda + w * width, prior.data(), shift, topics, width, logs.data());
+            if (!by_topic) std::fill(prior.begin(), prior.end(), eta[w]);
+            const double* of_word = by_topic ? eta + w * width : prior.data();
+            terms[w] = dirichlet.terms(lambda + w * width, of_word, shift, topics, width, logs.data());
             double top = logs[0], sum = 0;
             for (int k = 0; k < topics; ++k) {
                 const double log = logs[static_cast<std::size_t>(k)];

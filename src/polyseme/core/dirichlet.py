@@ -104,7 +104,7 @@ class TopicPosteriors(NamedTuple):
     scales: Floats
     """Log of the scale of each word."""
     terms: Floats
-    """sum_k [lgamma(lambda_kw) + (eta_w - lambda_kw) E log phi_kw] of each word, used by `topics_term`."""
+    """sum_k [lgamma(lambda_kw) + (eta_kw - lambda_kw) E log phi_kw] of each word, used by `topics_term`."""
     log_sums: Floats
     """sum_k E log phi_kw of each word."""
 
@@ -192,7 +192,7 @@ def topic_sums(lambda_: Array, n_topics: int) -> Floats:
 def word_operands(
     lambda_: Array, eta: Floats, sums: Floats, *, n_threads: int, isa: str | None = None
 ) -> TopicPosteriors:
-    """Return the operands for lambda (words x width) and the prior eta (one number per word).
+    """Return the operands for lambda (words x width) and the prior eta (one number per word, or words x width).
 
     `sums` are the sums of lambda over all words of the vocabulary; `lambda_` may contain only some of the words.
     """
@@ -202,14 +202,24 @@ def word_operands(
     B = aligned_empty(lambda_.shape, lambda_.dtype)
     scales, terms, log_sums = np.empty(n_words), np.empty(n_words), np.empty(n_words)
     _kernels.word_operands(
-        lambda_, eta, shift, n_topics, B, scales, terms, log_sums, n_threads=n_threads, isa=isa,
+        lambda_, prior_columns(eta), shift, n_topics, B, scales, terms, log_sums, n_threads=n_threads, isa=isa,
     )  # fmt: skip
     return TopicPosteriors(B, scales, terms, log_sums)
 
 
+def prior_columns(eta: Floats) -> Floats:
+    """Return the prior of the topics in a shape that broadcasts with lambda (words x width)."""
+    return eta[:, np.newaxis] if eta.ndim == 1 else eta
+
+
 def topics_term(words: TopicPosteriors, eta: Floats, sums: Floats) -> float:
     """Return the term of the topics in the bound, -sum_k KL(q(phi_k) || p(phi_k)). `words` must be all words."""
-    constants = sums.size * (gammaln(eta.sum()) - gammaln(eta).sum()) - gammaln(sums).sum()
+    if eta.ndim == 1:
+        log_scales = sums.size * (gammaln(eta.sum()) - gammaln(eta).sum())
+    else:
+        of_topics = eta[:, : sums.size]
+        log_scales = gammaln(of_topics.sum(axis=0)).sum() - gammaln(of_topics).sum()
+    constants = log_scales - gammaln(sums).sum()
     return float(words.terms.sum() + constants)
 
 
@@ -245,7 +255,7 @@ class DirichletPosterior:
     stored: ClassVar[Mapping[str, StoredArray]] = {
         "topic_word": StoredArray("KW"),
         "alpha": StoredArray("K"),
-        "eta": StoredArray("W"),
+        "eta": StoredArray("W|KW"),
     }
     stored_by_document: ClassVar[Mapping[str, StoredArray]] = {"gamma": StoredArray("DK")}
     topic_word: Array
@@ -253,7 +263,12 @@ class DirichletPosterior:
     alpha: Floats
     """Parameters of the prior of the document weights, shape (K,)."""
     eta: Floats
-    """Parameters of the prior of the topics, one number per word."""
+    """Parameters of the prior of the topics: one number per word, or K x words."""
+
+    @property
+    def wide_eta(self) -> Floats:
+        """The prior of the topics as the solvers use it: one number per word, or words x width."""
+        return self.eta if self.eta.ndim == 1 else padded_parameters(self.eta)
 
     def weights(
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
@@ -306,11 +321,12 @@ class DirichletPosterior:
     def edited(self, edit: TopicEdit) -> DirichletPosterior:
         """Return the posterior with merged and removed topics, without the counts of banned words.
 
-        The expected counts lambda - eta and the parameters alpha of merged topics are added. A banned word gets almost
-        no prior, so that neither the other words nor the bound depend on it.
+        The expected counts lambda - eta and the parameters alpha of merged topics are added, and the rows of eta if
+        each topic has its own. A banned word gets almost no prior, so that neither the other words nor the bound depend
+        on it.
         """
-        eta = self.eta.copy()
-        eta[edit.banned] = _BANNED_ETA
+        eta = self.eta.copy() if self.eta.ndim == 1 else np.asarray(edit.sums(self.eta))
+        eta[..., edit.banned] = _BANNED_ETA
         counts = np.maximum(self.topic_word.astype(np.float64) - self.eta, 0)
         counts[:, edit.banned] = 0
         lambda_ = (edit.sums(counts) + eta).astype(self.topic_word.dtype)
@@ -326,7 +342,8 @@ class DirichletPosterior:
         """Return the term of the topics in the bound."""
         lambda_ = padded_parameters(self.topic_word)
         sums = topic_sums(lambda_, self.alpha.size)
-        return topics_term(word_operands(lambda_, self.eta, sums, n_threads=n_threads), self.eta, sums)
+        eta = self.wide_eta
+        return topics_term(word_operands(lambda_, eta, sums, n_threads=n_threads), eta, sums)
 
 
 @dataclass(frozen=True, eq=False)

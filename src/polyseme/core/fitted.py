@@ -63,7 +63,7 @@ class StoredArray(NamedTuple):
 
     axes: str
     """A letter for each axis: documents D, topics (or leaves) K, words W, others as the class needs. Axes with the same
-    letter have the same size; * is any size."""
+    letter have the same size; * is any size. | separates possible axes."""
     dtypes: tuple[str, ...] = ("float32", "float64")
     """Allowed dtypes; "object" and "str" are lists of strings in the file."""
     required: bool = True

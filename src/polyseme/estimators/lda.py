@@ -22,6 +22,7 @@ from polyseme.core.dirichlet import (
     DirichletPosterior,
     dirichlet_means,
     padded_parameters,
+    prior_columns,
 )
 from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import FittedTopics, FoldedTraining, StoredArray, fold_in_training
@@ -35,7 +36,7 @@ from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, ne
 from polyseme.estimators.validation import Training, clear_fit, init_parts, training_corpus
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats, padded
-from polyseme.priors import Dirichlet
+from polyseme.priors import Dirichlet, SeedWords
 from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, generators, seeds
 from polyseme.solvers.dirichlet import (
     Priors,
@@ -46,6 +47,7 @@ from polyseme.solvers.dirichlet import (
     first_lambda,
     flat_topics,
     folded_expected,
+    guided_start,
     uniform_expected,
 )
 from polyseme.solvers.initialize import STARTS, check_init, given_pair, given_topics, is_topics_only, named_start
@@ -108,8 +110,10 @@ class LDA(TopicEstimator):
         alpha - 1. So 1 is neutral with solver="map" (with both priors the model is PLSA), and a pseudo-count of one
         token otherwise. None uses 1/K, with solver="map" 1 + 1/K, which are the same pseudo-counts.
         "symmetric-learned" or "asymmetric-learned" learns it in the fit.
-    topic_word_prior : float, array of shape (n_words,) or str, default=None
-        Eta, like `doc_topic_prior`.
+    topic_word_prior : float, array of shape (n_words,) or (K, n_words), str or SeedWords, default=None
+        Eta, like `doc_topic_prior`. With an array of shape (K, n_words) every topic has its own prior, and the topics
+        start from what is larger in their priors than in others; solver="map" has no such prior.
+        `polyseme.priors.SeedWords` adds its pseudo-counts to the default.
     init : {"auto", "plsa", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
         Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
         pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in
@@ -144,8 +148,8 @@ class LDA(TopicEstimator):
         Gamma, the parameters of the variational posterior of the documents. Not available with solver="map".
     doc_topic_prior_ : array of shape (K,)
         Alpha, as given or learned.
-    topic_word_prior_ : array of shape (n_words,)
-        Eta, as given or learned.
+    topic_word_prior_ : array of shape (n_words,) or (K, n_words)
+        Eta, as given or learned, with the pseudo-counts of seed words.
     bound_ : float
         Lower bound on the log evidence of the training documents, in nats (not per token). Not available with
         solver="map".
@@ -204,7 +208,7 @@ class LDA(TopicEstimator):
     stored: ClassVar[StoredAttributes] = {
         **TopicEstimator.stored,
         "doc_topic_prior_": StoredArray("K"),
-        "topic_word_prior_": StoredArray("W"),
+        "topic_word_prior_": StoredArray("W|KW"),
         "bound_": NUMBER_OR_NAN,
     }
     inferences = (DirichletPosterior, MaximumLikelihood)
@@ -306,7 +310,7 @@ class LDA(TopicEstimator):
         K = check_n_topics(self.n_components)
         solver = _variational_solver(self.solver)
         settings = solver if isinstance(solver, OnlineVariational) else OnlineVariational()
-        _partial_fit(self, settings, lambda n_words: self._priors(K, n_words), X, sample_weight)
+        _partial_fit(self, settings, lambda n_words, vocabulary: self._priors(K, n_words, vocabulary), X, sample_weight)
         return self
 
     @property
@@ -333,16 +337,20 @@ class LDA(TopicEstimator):
             raise AttributeError("A fit with solver='map' has no variational posterior: use solver='variational'.")
         return cast(DirichletPosterior, inference)
 
-    def _priors(self, n_topics: int, n_words: int) -> Priors:
+    def _priors(self, n_topics: int, n_words: int, vocabulary: Array | None) -> Priors:
         return Priors(
             _concentration("doc_topic_prior", self.doc_topic_prior, n_topics, 1.0 / n_topics),
-            _concentration("topic_word_prior", self.topic_word_prior, n_words, 1.0 / n_topics),
+            _topic_concentration(self.topic_word_prior, n_topics, n_words, vocabulary),
         )
 
     def _start(
-        self, solver: VariationalSolver, corpus: Corpus, K: int, rng: np.random.Generator
+        self, solver: VariationalSolver, corpus: Corpus, priors: Priors, rng: np.random.Generator
     ) -> tuple[Callable[[], Any], Array]:
-        """Return a function that returns the expected counts of the documents, and phi, both padded."""
+        """Return a function that returns the expected counts of the documents, and phi, both padded.
+
+        A start of given topics is used as it is; others are moved towards the priors of single topics.
+        """
+        K = priors.alpha.values.size
         if is_topics_only(self.init):
             phi = given_topics(self.init[1], corpus, Model(K))
             return lambda: corpus.rows(partial(folded_expected, K), (phi,)), phi
@@ -351,7 +359,7 @@ class LDA(TopicEstimator):
             return lambda: corpus.split(expected_counts(theta, corpus.totals)), phi
         if self.init in ("auto", "plsa"):
             memory, is_complete = corpus.load(rng, solver.start_nonzeros)
-            theta, phi = solver.short_fit(memory, K, rng)
+            theta, phi = solver.short_fit(memory, priors, rng)
             if is_complete:
                 return lambda: corpus.split(expected_counts(theta, memory.totals)), phi
             # A word that the sample does not contain must not have probability zero.
@@ -362,18 +370,18 @@ class LDA(TopicEstimator):
             phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
         else:
             phi = named_start(self.init, corpus, Model(K), rng)[1]
-        return lambda: corpus.rows(partial(uniform_expected, K)), phi
+        return lambda: corpus.rows(partial(uniform_expected, K)), guided_start(phi, priors)
 
     def _fit_variational(
         self, training: Training, solver: VariationalSolver, K: int, n_init: int, max_iter: int, tol: float
     ) -> FitSummary:
         """Fit by variational Bayes, and set the attributes."""
         corpus, vocabulary = training
-        priors = self._priors(K, corpus.n_words)
+        priors = self._priors(K, corpus.n_words, vocabulary)
         check_init(self.init, INITS)
 
         def begin(corpus: Corpus, rng: np.random.Generator) -> VariationalRun:
-            return solver.begin(corpus, priors, *self._start(solver, corpus, K, rng), rng)
+            return solver.begin(corpus, priors, *self._start(solver, corpus, priors, rng), rng)
 
         def resume(corpus: Corpus, state: Snapshot) -> VariationalRun:
             return solver.resume(corpus, priors, state)
@@ -396,7 +404,7 @@ class LDA(TopicEstimator):
             resume,
         )
         best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
-        alpha, eta = (prior.values for prior in best.run.priors)
+        alpha, eta = best.run.priors.alpha.values, _narrow(best.run.priors.eta.values, K)
         posterior = DirichletPosterior(np.ascontiguousarray(best.run.lambda_[:, :K].T), alpha, eta)
         end = FitSummary.of(best, interrupted, solver.name)
         del best, starts  # frees the memory of the fit before inference on the documents
@@ -415,7 +423,14 @@ class LDA(TopicEstimator):
         """Fit the mode of the posterior, and set the attributes."""
         default = 1.0 + 1.0 / K
         alpha = _concentration("doc_topic_prior", self.doc_topic_prior, K, default)
-        eta = _concentration("topic_word_prior", self.topic_word_prior, training.corpus.n_words, default)
+        seeds = [self.topic_word_prior] if isinstance(self.topic_word_prior, SeedWords) else []
+        given = None if seeds else self.topic_word_prior
+        if _is_table(given):
+            raise UnsupportedError(
+                "solver='map' has one prior for all topics: give topic_word_prior as an array of shape (n_words,) or "
+                "as SeedWords, or use solver='variational'."
+            )
+        eta = _concentration("topic_word_prior", given, training.corpus.n_words, default)
         if alpha.learned or eta.learned:
             raise UnsupportedError("solver='map' cannot learn priors: give numbers, or use solver='variational'.")
         same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
@@ -424,7 +439,7 @@ class LDA(TopicEstimator):
             init="random" if isinstance(self.init, str) and self.init == "auto" else self.init,
             tol=tol,
             doc_topic_prior=Dirichlet(tuple(alpha.values)),
-            topic_word_prior=Dirichlet(tuple(eta.values)),
+            topic_word_prior=[Dirichlet(tuple(eta.values)), *seeds],
         )
         fit = fit_likelihood(LikelihoodSettings.of(plsa), training)
         attributes = {"doc_topic_prior_": alpha.values, "topic_word_prior_": eta.values}
@@ -457,21 +472,32 @@ class LDA(TopicEstimator):
         self.n_components = self.fitted_.n_topics
         if np.ndim(self.doc_topic_prior) == 1:
             self.doc_topic_prior = self.doc_topic_prior_
+        seeds = self.topic_word_prior
+        if isinstance(seeds, SeedWords):
+            seeds = seeds if self.vocabulary_ is None else seeds.resolve(list(self.vocabulary_))
+            self.topic_word_prior = seeds.with_merged_rows(edit.groups, edit.banned.tolist())
+        elif _is_table(seeds):
+            self.topic_word_prior = self.topic_word_prior_
 
 
 def _partial_fit(
-    estimator: LDA, settings: OnlineVariational, priors: Callable[[int], Priors], X: Any, sample_weight: Any
+    estimator: LDA,
+    settings: OnlineVariational,
+    priors: Callable[[int, Array | None], Priors],
+    X: Any,
+    sample_weight: Any,
 ) -> None:
     """Update the posterior with these documents, in their order and in mini-batches, and set the fitted attributes.
 
-    `priors(n_words)` returns the priors of a first call. The posterior lambda of the topics is that of D documents: all
-    documents seen so far, including these. The expected counts lambda - eta therefore grow with D from call to call.
+    `priors(n_words, vocabulary)` returns the priors of a first call. The posterior lambda of the topics is that of D
+    documents: all documents seen so far, including these. The expected counts lambda - eta therefore grow with D from
+    call to call.
     """
     corpus, vocabulary, before = next_documents(estimator, X, sample_weight)
     totals = add_totals(corpus, before)
     n_docs = max(totals.documents, settings.total_documents or 0.0)
     if before is None:
-        fixed = priors(corpus.n_words)
+        fixed = priors(corpus.n_words, vocabulary)
         tokens = corpus.tokens / totals.documents * n_docs
         lambda_ = _first_lambda(estimator, corpus, fixed, tokens)
         seen = 0.0
@@ -481,7 +507,7 @@ def _partial_fit(
                 "A fit with solver='map' cannot be continued by partial_fit: use solver='variational'."
             )
         posterior = estimator._posterior
-        fixed = Priors(Concentration(posterior.alpha), Concentration(posterior.eta))
+        fixed = Priors(Concentration(posterior.alpha), Concentration(posterior.wide_eta))
         seen = before.n_documents
         growth = n_docs / max(seen, settings.total_documents or 0.0)
         lambda_ = _scaled_counts(padded_parameters(posterior.topic_word), fixed.eta.values, growth)
@@ -501,7 +527,7 @@ def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: 
     check_init(estimator.init, INITS)
     if isinstance(estimator.init, str):
         (rng,) = generators(estimator.random_state, 1)
-        phi = padded(flat_topics(corpus.n_words, K, rng), corpus.dtype)
+        phi = guided_start(padded(flat_topics(corpus.n_words, K, rng), corpus.dtype), priors)
     else:
         phi = given_topics(estimator.init[1], corpus, Model(K))
     return first_lambda(phi, priors, tokens)
@@ -511,14 +537,14 @@ def _scaled_counts(lambda_: Array, eta: Floats, growth: float) -> Array:
     """Return eta + growth (lambda - eta)."""
     if growth == 1:
         return lambda_
-    prior = eta[:, np.newaxis]
+    prior = prior_columns(eta)
     return np.asarray(prior + growth * np.maximum(lambda_ - prior, 0), dtype=lambda_.dtype)
 
 
 def _set_posterior(estimator: LDA, state: PosteriorState, totals: SeenTotals, vocabulary: Array | None) -> None:
     """Set the fitted model after `partial_fit`, which does not know the weights of its documents."""
-    alpha, eta = (prior.values for prior in state.priors)
-    K = alpha.size
+    alpha, K = state.priors.alpha.values, state.priors.alpha.values.size
+    eta = _narrow(state.priors.eta.values, K)
     lambda_ = np.ascontiguousarray(state.lambda_[:, :K].T)
     expected = state.counts[:, :K].sum(axis=0, dtype=np.float64)
     total = expected.sum()
@@ -548,6 +574,38 @@ def _variational_solver(solver: Any) -> VariationalSolver:
     raise InputError(f"solver must be one of {names}, a Variational or an OnlineVariational, got {solver!r}.")
 
 
+def _topic_concentration(value: Any, n_topics: int, n_words: int, vocabulary: Array | None) -> Concentration:
+    """Return eta: one number per word, or words x width if every topic has its own."""
+    default, shape = 1.0 / n_topics, (n_topics, n_words)
+    if isinstance(value, SeedWords):
+        seeds = value if vocabulary is None else value.resolve(list(vocabulary))
+        values = default + seeds.pseudo_counts(np.zeros(shape), np.zeros(shape))
+    elif _is_table(value):
+        values = np.asarray(value)
+        if values.shape != shape:
+            raise InputError(
+                f"topic_word_prior must be a number or have the shape ({n_words},) or {shape}, got the shape "
+                f"{values.shape}."
+            )
+    else:
+        return _concentration("topic_word_prior", value, n_words, default)
+    flat = _concentration("topic_word_prior", values.ravel(), values.size, default)
+    return Concentration(padded_parameters(flat.values.reshape(shape)))
+
+
+def _is_table(prior: Any) -> bool:
+    """Return whether a prior of the topics has two dimensions; a list with rows of different lengths has none."""
+    try:
+        return np.ndim(prior) == 2
+    except ValueError:
+        return False
+
+
+def _narrow(eta: Floats, n_topics: int) -> Floats:
+    """Return eta as attributes show it, K x words instead of words x width."""
+    return eta if eta.ndim == 1 else np.ascontiguousarray(eta[:, :n_topics].T)
+
+
 def _concentration(name: str, value: Any, size: int, default: float) -> Concentration:
     """Return the parameters of a Dirichlet prior from None, a number, an array, or the name of a learning method."""
     if value is None:
@@ -567,8 +625,10 @@ def _concentration(name: str, value: Any, size: int, default: float) -> Concentr
         raise InputError(f"{name} must be None, a number, an array or a name, got {value!r}.")
     if values.ndim == 1 and values.size != size:
         raise InputError(f"{name} has {values.size} numbers where {size} are needed: give 1 or {size} numbers.")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise InputError(f"{name} must be finite and greater than 0, got {value!r}.")
-    if not ((values >= _MIN_PRIOR) & (values <= _MAX_PRIOR)).all():
-        raise InputError(f"{name} must be between {_MIN_PRIOR:g} and {_MAX_PRIOR:g}, got {value!r}.")
+    for good, wanted in (
+        (np.isfinite(values) & (values > 0), "finite and greater than 0"),
+        ((values >= _MIN_PRIOR) & (values <= _MAX_PRIOR), f"between {_MIN_PRIOR:g} and {_MAX_PRIOR:g}"),
+    ):
+        if not good.all():
+            raise InputError(f"{name} must be {wanted}, got {values[~good].flat[0]:g}.")
     return Concentration(np.array(np.broadcast_to(values, size)))

@@ -398,9 +398,10 @@ def _checked_array(name: str, value: Any, field: StoredArray, sizes: dict[str, i
             value = value.astype(str)
     elif not isinstance(value, np.ndarray) or value.dtype.name not in field.dtypes:
         raise ValueError(f"{name} has a wrong type or number of dimensions")
-    if value.ndim != len(field.axes):
+    axes = next((axes for axes in field.axes.split("|") if len(axes) == value.ndim), None)
+    if axes is None:
         raise ValueError(f"{name} has a wrong type or number of dimensions")
-    for axis, size in zip(field.axes, value.shape, strict=True):
+    for axis, size in zip(axes, value.shape, strict=True):
         if axis != "*" and sizes.setdefault(axis, size) != size:
             raise ValueError(f"the arrays do not fit together: {name} has {size} where others have {sizes[axis]}")
     if value.dtype.kind == "f" and not all(np.isfinite(rows).all() for rows in row_blocks(value)):

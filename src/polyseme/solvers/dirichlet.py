@@ -28,6 +28,7 @@ from polyseme.core.dirichlet import (
     DocumentPosteriors,
     TopicPosteriors,
     improve_documents,
+    prior_columns,
     topic_sums,
     topics_term,
     uniform_counts,
@@ -51,7 +52,10 @@ _HOLD = 10
 
 
 class Priors(NamedTuple):
-    """Dirichlet priors: alpha (K numbers) of the document weights, eta (one number per word) of the topics."""
+    """Dirichlet priors: alpha (K numbers) of the document weights, eta of the topics.
+
+    eta is one number per word, or words x width if every topic has its own; the padding is positive.
+    """
 
     alpha: Concentration
     eta: Concentration
@@ -116,15 +120,15 @@ class VariationalSolver(ABC):
     start_nonzeros: ClassVar[int | None] = None
 
     @abstractmethod
-    def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def short_fit(self, corpus: MemoryCorpus, priors: Priors, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return theta and phi of a short fit of PLSA, the start "plsa".
 
         Parameters
         ----------
         corpus : MemoryCorpus
             Counts of all documents or of a sample.
-        n_topics : int
-            Number of topics K.
+        priors : Priors
+            Dirichlet priors. If every topic has its own, the fit starts from what they prefer (`guided_start`).
         rng : Generator
             Source of random numbers.
 
@@ -210,8 +214,8 @@ class Variational(VariationalSolver):
         if self.doc_steps < 0 or self.doc_tol < 0 or self.refresh < 0:
             raise InputError("Variational: doc_steps, doc_tol and refresh must not be negative.")
 
-    def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        *_, run = plsa_path(corpus, n_topics, rng)
+    def short_fit(self, corpus: MemoryCorpus, priors: Priors, rng: np.random.Generator) -> tuple[Array, Array]:
+        *_, run = plsa_path(corpus, priors.alpha.values.size, rng, priors)
         return run.theta, run.phi
 
     def begin(
@@ -233,20 +237,39 @@ def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats
     return np.asarray(noise / noise.sum(axis=0))
 
 
-def plsa_path(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Iterator[SolverRun]:
+def plsa_path(
+    corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, priors: Priors | None = None
+) -> Iterator[SolverRun]:
     """Yield a fit of PLSA at its random start and after each of a few iterations.
 
     Variational Bayes removes topics from documents early, because exp(psi(alpha)) is tiny, and they hardly come back.
     Maximum likelihood does not have this problem. `benchmarks/lda.py --variants` measures the difference.
     """
     model = Model(n_topics)
-    run = SCD().begin(FitProblem(model, corpus), *named_start("random", corpus, model, rng))
+    theta, phi = named_start("random", corpus, model, rng)
+    run = SCD().begin(FitProblem(model, corpus), theta, phi if priors is None else guided_start(phi, priors))
     yield run
     for _ in range(_START_ITERATIONS):
         if run.exhausted:
             break
         run.advance()
         yield run
+
+
+def guided_start(phi: Array, priors: Priors) -> Array:
+    """Return a start (words x width) in which topics with more prior counts of some words than others have these words.
+
+    Half of the probability of such a topic is in proportion to what its prior exceeds the smallest one of each word by,
+    the other half is the mean of all topics, as `SeedWords.adapt_start` does.
+    """
+    eta, K = priors.eta.values, priors.alpha.values.size
+    if eta.ndim == 1:
+        return phi
+    excess = eta[:, :K] - eta[:, :K].min(axis=1, keepdims=True)
+    totals, phi, mean = excess.sum(axis=0), phi.copy(), phi[:, :K].mean(axis=1)
+    for topic in np.flatnonzero(totals > 0):
+        phi[:, topic] = (mean + excess[:, topic] / totals[topic]) / 2
+    return phi
 
 
 def uniform_expected(n_topics: int, shard: Shard) -> Array:
@@ -266,7 +289,7 @@ def expected_counts(theta: Array, totals: Floats) -> Array:
 
 def first_lambda(phi: Array, priors: Priors, tokens: float) -> Array:
     """Return lambda (words x width) from phi (words x width), with the same number of tokens in each topic."""
-    lambda_ = phi.astype(np.float64) * (tokens / priors.alpha.values.size) + priors.eta.values[:, np.newaxis]
+    lambda_ = phi.astype(np.float64) * (tokens / priors.alpha.values.size) + prior_columns(priors.eta.values)
     return lambda_.astype(phi.dtype)
 
 
@@ -336,7 +359,7 @@ class DirichletStep:
             eta = Concentration(eta, self.eta_kind).improved(topics.log_sums, alpha.size).values
             alpha = next_alpha
         next_lambda = np.multiply(topics.operand, stats.word_sums, out=stats.word_sums)
-        next_lambda += eta[:, np.newaxis]
+        next_lambda += prior_columns(eta)
         return (next_lambda.astype(lambda_.dtype), alpha, eta), bound
 
     def extrapolate_rows(self, extrapolate: Extrapolate, new: Array, old: Array, shard: Shard) -> Array:
@@ -449,7 +472,8 @@ class _BatchRun(VariationalRun):
         numbers = state.numbers
         bounds = tuple(numbers[f"bound{i}"] for i in range(int(numbers["n_bounds"])))
         K = priors.alpha.values.size
-        forms = ((corpus.n_words, padded_width(K)), corpus.dtype), ((K,), np.float64), ((corpus.n_words,), np.float64)
+        eta_form = priors.eta.values.shape, np.float64
+        forms = ((corpus.n_words, padded_width(K)), corpus.dtype), ((K,), np.float64), eta_form
         point = _TopicPoint(*stored_point(corpus, state, "point", forms), bounds)
         run = cls(settings, corpus, priors, point, int(numbers["evaluated_at"]) - 1)
         run._evaluation.iteration = int(numbers["iteration"])

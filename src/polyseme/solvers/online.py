@@ -22,6 +22,7 @@ import numpy as np
 from polyseme.core.dirichlet import (
     Concentration,
     improve_documents,
+    prior_columns,
     topic_sums,
     topics_term,
     uniform_counts,
@@ -39,6 +40,7 @@ from polyseme.solvers.dirichlet import (
     VariationalRun,
     VariationalSolver,
     first_lambda,
+    guided_start,
 )
 from polyseme.solvers.initialize import named_start
 from polyseme.utils import as_seed
@@ -170,13 +172,13 @@ class OnlineVariational(VariationalSolver):
             raise InputError("OnlineVariational: total_documents must be None or a number above 0.")
         check_schedule("OnlineVariational", _OFFSET if self.offset is None else self.offset, self.decay)
 
-    def short_fit(self, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def short_fit(self, corpus: MemoryCorpus, priors: Priors, rng: np.random.Generator) -> tuple[Array, Array]:
         # From topics near the uniform distribution a pass ends at a much higher perplexity: exp(psi(alpha)) is tiny for
         # a topic that a document dropped, and the first batches drop nearly all of them.
+        n_topics = priors.alpha.values.size
         model, solver = Model(n_topics), StepwiseEM(random_state=int(rng.integers(_MAX_SEED)))
-        run = solver.begin(
-            FitProblem(model, corpus), *named_start("random", corpus, model, rng, variance=solver.start_variance)
-        )
+        theta, phi = named_start("random", corpus, model, rng, variance=solver.start_variance)
+        run = solver.begin(FitProblem(model, corpus), theta, guided_start(phi, priors))
         for _ in range(max(1, min(_START_PASSES, _START_READS // max(1, corpus.n_nonzeros)))):
             run.advance()
         unigram = corpus.unigram[:, np.newaxis].astype(corpus.dtype)
@@ -371,13 +373,13 @@ class PosteriorState(NamedTuple):
     @classmethod
     def of(cls, priors: Priors, lambda_: Array) -> PosteriorState:
         """Return the state before the first batch, from lambda (words x width)."""
-        counts = np.maximum(lambda_ - priors.eta.values[:, np.newaxis], 0).astype(lambda_.dtype)
+        counts = np.maximum(lambda_ - prior_columns(priors.eta.values), 0).astype(lambda_.dtype)
         return cls(counts, priors, np.zeros(priors.alpha.values.size))
 
     @property
     def lambda_(self) -> Array:
         """Return lambda (words x width)."""
-        return (self.counts + self.priors.eta.values[:, np.newaxis]).astype(self.counts.dtype)
+        return (self.counts + prior_columns(self.priors.eta.values)).astype(self.counts.dtype)
 
     def to_stream(self) -> StreamState:
         arrays = {"counts": self.counts, "mean_logs": self.mean_logs}
@@ -406,7 +408,8 @@ class PosteriorStream:
         self._offset = _OFFSET if settings.offset is None else settings.offset
         self._state = state
         self._mean = RunningMean(state.counts, n_threads)
-        self._eta_sum = float(state.priors.eta.values.sum())
+        eta = state.priors.eta.values
+        self._eta_sum = eta.sum() if eta.ndim == 1 else eta[:, : state.priors.alpha.values.size].sum(axis=0)
 
     @property
     def state(self) -> PosteriorState:
@@ -440,7 +443,7 @@ class PosteriorStream:
         counts, n_threads, totals = batch.counts, self._n_threads, batch.counts.totals
         rows = batch.words if batch.words.size else np.zeros(1, dtype=np.intp)
         lambda_ = self._mean.values(rows)
-        lambda_ += eta[rows, np.newaxis].astype(lambda_.dtype)
+        lambda_ += prior_columns(eta[rows]).astype(lambda_.dtype)
         words = word_operands(
             lambda_, eta[rows], self._mean.totals[: alpha.size] + self._eta_sum, n_threads=n_threads
         )  # fmt: skip
@@ -538,7 +541,7 @@ class _OnlineVariationalRun(VariationalRun):
         kinds = priors.alpha.kind, priors.eta.kind
         numbers = state.numbers
         K, n_words = priors.alpha.values.size, corpus.n_words
-        forms = {"counts": ((n_words, padded_width(K)), corpus.dtype), "eta": ((n_words,), np.float64)}
+        forms = {"counts": ((n_words, padded_width(K)), corpus.dtype), "eta": (priors.eta.values.shape, np.float64)}
         forms |= dict.fromkeys(("mean_logs", "alpha"), ((K,), np.float64))
         arrays = {name: state.array(name, *form) for name, form in forms.items()}
         found = PosteriorState.from_stream(kinds, StreamState(arrays, numbers))
