@@ -12,9 +12,8 @@ from threadpoolctl import threadpool_limits
 
 import oracles
 import polyseme.estimators.lsa
-from polyseme import InputError
+from polyseme import InputError, load
 from polyseme.estimators.lsa import LSA, WEIGHTS, angles, entropy_weights
-from polyseme.io import models as storage
 
 X = oracles.mixed_counts(0, 60, 45, 4).astype(np.float64)
 
@@ -211,7 +210,7 @@ def test_words_that_are_no_columns_raise(words):
 def test_a_saved_model_is_loaded_unchanged(tmp_path, n_components):
     model = LSA(n_components, weights="tf-idf").fit(X)
     model.save(tmp_path / "model")
-    loaded = storage.restore(tmp_path / "model", {"LSA": LSA}, {})
+    loaded = load(tmp_path / "model")
     assert set(vars(loaded)) == set(vars(model))
     assert loaded.get_params() == model.get_params()
     assert np.array_equal(loaded.transform(X), model.doc_vectors_)
