@@ -234,7 +234,8 @@ def held_out_score(X, settings, weights=None):
     """Return a function of theta and phi: the mean log-probability of a held-out token, computed naively."""
     counts = make_corpus(X).by_doc
     observed, held_out = (
-        counts.with_values(part).matrix().toarray() for part in split_tokens(counts, settings.seed, settings.held_out)
+        counts.with_values(part).matrix().toarray()
+        for part in split_tokens(counts, settings.random_state, settings.held_out)
     )
     weights = np.ones(len(X)) if weights is None else weights
     unigram = weights @ observed
@@ -275,7 +276,7 @@ def test_the_schedule_fits_only_tokens_that_are_not_held_out():
     settings = HeldOutTempered()
     run = begin(settings, TRAIN, uniform_start(TRAIN, 8, 0))
     counts = make_corpus(TRAIN).by_doc
-    observed = counts.with_values(split_tokens(counts, settings.seed, settings.held_out)[0]).matrix().toarray()
+    observed = counts.with_values(split_tokens(counts, settings.random_state, settings.held_out)[0]).matrix().toarray()
     assert 0.85 < observed.sum() / TRAIN.sum() < 0.95
     for _ in range(5):
         assert run.report.log_likelihood == pytest.approx(mean_log_likelihood(observed, *factors(run)), abs=1e-11)
