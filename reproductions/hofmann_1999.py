@@ -4,7 +4,7 @@ Run: .venv/bin/python reproductions/hofmann_1999.py --data FOLDER --collections 
 FOLDER (default: ir in POLYSEME_DATA) has one folder per collection: docs.jsonl.gz and queries.jsonl with lines
 {"id", "text"}, and qrels.tsv with the columns query_id, doc_id and rel. Every judgment other than 0 counts as relevant.
 In CRAN the code -1 occurs once per query and marks the document that the question came from. The script needs the
-extra "search".
+extra "search-evaluation".
 
 The full text of the paper was not available, so its figures are neither shown nor checked: the script compares our own
 implementations with each other. Judged queries are used to choose the dimension of LSI (32 to 512 in steps of 8) and,

@@ -24,7 +24,7 @@ from polyseme.text.readers import reader as reader_module
 from polyseme.text.readers.inputs import BAD_DATE
 
 polars = pytest.importorskip("polars", reason="the extra 'cli' is not installed")
-pytest.importorskip("pypdfium2", reason="the extra 'files' is not installed")
+pytest.importorskip("pypdfium2", reason="the extra 'text' is not installed")
 
 needs_resource = pytest.mark.skipif(isolation.resource is None, reason="the system has no limits on a process")
 

@@ -8,7 +8,7 @@ import pytest
 import web_pages
 from polyseme.text import read
 
-pytest.importorskip("lxml", reason="the extra 'files' is not installed")
+pytest.importorskip("lxml", reason="the extra 'text' is not installed")
 
 
 def read_page(tmp_path, page, name="1.html"):

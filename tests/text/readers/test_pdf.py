@@ -7,7 +7,7 @@ from polyseme.errors import InputError
 from polyseme.text import Limits, read
 from polyseme.text.readers import reader as reader_module
 
-pytest.importorskip("pypdfium2", reason="the extra 'files' is not installed")
+pytest.importorskip("pypdfium2", reason="the extra 'text' is not installed")
 
 
 def read_one(tmp_path, content, name="a.pdf"):

@@ -169,7 +169,7 @@ def test_encodings_are_detected(tmp_path, encoding, text):
 
 @pytest.mark.parametrize(("encoding", "text"), [("cp1251", RUSSIAN), ("koi8-r", RUSSIAN), ("latin-1", FINNISH)])
 def test_8_bit_encodings_are_detected_by_chardet(tmp_path, encoding, text):
-    pytest.importorskip("chardet", reason="the extra 'files' is not installed")
+    pytest.importorskip("chardet", reason="the extra 'text' is not installed")
     (tmp_path / "text").write_bytes(text.encode(encoding))
     reader = read([tmp_path])
     assert texts(reader) == [text]
@@ -255,7 +255,7 @@ def test_an_input_without_documents_is_an_error_with_the_reason(tmp_path):
 
 
 def zstd_compress(content):
-    return pytest.importorskip("backports.zstd", reason="the extra 'files' is not installed").compress(content)
+    return pytest.importorskip("backports.zstd", reason="the extra 'text' is not installed").compress(content)
 
 
 def xz_compress(content):
