@@ -36,7 +36,11 @@ N_TOPICS = 8
 SEED = 1000
 """First seed of the corpora: not those with which settings were chosen."""
 PARTS = ("planted", "signatures")
-KINDS = ({"alpha": 0.1, "length": 60}, {"alpha": 0.1, "length": 200}, {"alpha": 0.3, "length": 200})
+KINDS = (
+    {"doc_topic_prior": 0.1, "length": 60},
+    {"doc_topic_prior": 0.1, "length": 200},
+    {"doc_topic_prior": 0.3, "length": 200},
+)
 
 
 def distance(planted: Any, topics: Any) -> float:
