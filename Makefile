@@ -19,7 +19,7 @@ LOWEST_TESTS := tests/attacks tests/test_import.py tests/test_plots.py $(patsubs
 
 # What lint reads: not the runs, pages and scripts that users leave in the same folder.
 CODE := src tests tools benchmarks reproductions examples
-PAGES := $(wildcard docs .ci .github .pre-commit-config.yaml ARCHITECTURE.md CHANGELOG.md CITATION.cff CMakeLists.txt \
+PAGES := $(wildcard docs .ci .github .pre-commit-config.yaml ARCHITECTURE.md CHANGELOG.md CITATION.cff CMakeLists.txt CODE_OF_CONDUCT.md \
 	CONTRIBUTING.md Makefile README.md SECURITY.md mkdocs.yml pyproject.toml)
 
 PYTEST := $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
