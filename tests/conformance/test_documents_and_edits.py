@@ -25,8 +25,8 @@ EVERY = pytest.mark.parametrize("name", MAKERS)
 IN_MEMORY = [name for name in MAKERS if name.startswith("NMF-")]
 """Models without shards."""
 OTHER_LOSS = [name for name, member in MEMBERS.items() if name in MAKERS and not member.likelihood]
-EDITED = [name for name, make in MAKERS.items() if make().edits_topics and name not in OTHER_LOSS]
-REFITTED = [name for name, make in MAKERS.items() if make().refits]
+EDITED = [name for name, make in MAKERS.items() if make()._edits_topics and name not in OTHER_LOSS]
+REFITTED = [name for name, make in MAKERS.items() if make()._refits]
 OF_DOCUMENTS = (
     "log_likelihood_", "topic_weights_", "unigram_", "n_tokens_", "doc_weights_", "bound_", "log_evidence_",
     "doc_totals_", "reconstruction_err_", "node_word_documents_", "labels_", "node_weights_", "word_documents_",
@@ -318,7 +318,7 @@ def test_documents_of_a_data_frame():
 @pytest.mark.parametrize("make", [lambda: HierarchicalPLSA(depth=1, branching=2), lambda: CorrelatedTopicModel(2)])
 def test_models_whose_topics_depend_on_each_other_say_what_is_possible(make):
     model = make()
-    assert not model.edits_topics
+    assert not model._edits_topics
     with pytest.raises(UnsupportedError, match="rename them, or fit again with another number of topics"):
         model.with_edited_topics([[0]], [], X)
 
@@ -373,7 +373,7 @@ def test_a_joint_background_starts_from_the_weights_too():
 
 
 def test_a_tree_says_what_to_do():
-    assert not HierarchicalPLSA.refits
+    assert not HierarchicalPLSA._refits
     with pytest.raises(UnsupportedError, match="cannot start from given topics: fold in the documents"):
         HierarchicalPLSA().fit(X).refitting(X)
 
@@ -391,7 +391,7 @@ def test_other_losses_of_nmf_take_no_shards(name, fitted, tmp_path):
 
 @pytest.mark.parametrize("name", OTHER_LOSS)
 def test_the_topics_of_other_losses_are_not_edited(name, fitted):
-    for call in (fitted(name).check_edits_topics, lambda: fitted(name).with_edited_topics([[0]], [], X)):
+    for call in (fitted(name)._check_edits_topics, lambda: fitted(name).with_edited_topics([[0]], [], X)):
         with pytest.raises(UnsupportedError, match="rename them, or fit with loss='kullback-leibler'"):
             call()
     with pytest.raises(NotFittedError):

@@ -371,7 +371,7 @@ def test_shards_edits_and_refits_are_refused(tmp_path):
         TopicClassifier().fit(shards, Y)
     model = TopicClassifier().fit(X, Y)
     with pytest.raises(UnsupportedError, match="TopicClassifier depend on each other"):
-        model.check_edits_topics()
+        model._check_edits_topics()
     with pytest.raises(UnsupportedError, match="TopicClassifier cannot start from given topics"):
         model.refitting(X)
     np.testing.assert_allclose(model.with_documents(X[:9]).doc_topic_, model.transform(X[:9]))

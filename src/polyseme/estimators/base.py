@@ -96,12 +96,12 @@ if TYPE_CHECKING:
 class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base class of transformers with components_ (K x features) that preserve float32."""
 
-    stored: ClassVar[StoredAttributes] = {
+    _stored: ClassVar[StoredAttributes] = {
         "n_features_in_": StoredValue(COUNT),
         "feature_names_in_": WORDS,
     }
     """Fitted attributes in a model file, except `history_`."""
-    inferences: ClassVar[tuple[type[Any], ...]] = ()
+    _inferences: ClassVar[tuple[type[Any], ...]] = ()
     """Kinds of inference that the fitted model can have."""
     components_: Array
     vocabulary_: Array | None = None
@@ -127,7 +127,7 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         models.save(self, path)
 
-    def check_stored(self) -> None:
+    def _check_stored(self) -> None:
         """Raise ValueError if attributes from a model file contradict each other."""
 
     @property
@@ -194,8 +194,8 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
     Attributes of the estimator are read-only properties over these two objects.
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **CountDecomposition.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **CountDecomposition._stored,
         "fitted_": StoredValue(OBJECT, required=True),
         "documents_": StoredValue(either(NULL, OBJECT)),
         "n_features_in_": StoredValue(COUNT, required=True),
@@ -206,12 +206,12 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         "annealing_": StoredArray("**", required=False),  # set by some solvers, as held_out_
         "held_out_": StoredArray("*", required=False),
     }
-    inferences: ClassVar[tuple[type[Any], ...]] = (MaximumLikelihood,)
-    weighs_entries: ClassVar[bool] = False
+    _inferences: ClassVar[tuple[type[Any], ...]] = (MaximumLikelihood,)
+    _weighs_entries: ClassVar[bool] = False
     """Whether `fit` and `transform` accept missing entries and weights of entries."""
-    edits_topics: ClassVar[bool] = False
+    _edits_topics: ClassVar[bool] = False
     """Whether `with_edited_topics` can merge and remove topics and ban words."""
-    refits: ClassVar[bool] = False
+    _refits: ClassVar[bool] = False
     """Whether `refitting` can start a fit from the current topics."""
     fitted_: FittedTopics
     """The fitted model."""
@@ -228,7 +228,7 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.weighs_entries:
+        if self._weighs_entries:
             with suppress(InputError):  # fit reports the error
                 tags.input_tags.allow_nan = accepts_missing_entries(self)
         return tags
@@ -327,9 +327,9 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         Raises
         ------
         UnsupportedError
-            If the topics of such a model cannot be edited (`edits_topics` is False, or a loss without a likelihood).
+            If the topics of such a model depend on each other, or its loss has no likelihood.
         """
-        self.check_edits_topics()
+        self._check_edits_topics()
         check_is_fitted(self)
         edit = TopicEdit.of(groups, banned, *self.fitted_.topic_word.shape)
         model = copy(self)
@@ -356,18 +356,18 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         Raises
         ------
         UnsupportedError
-            If such a model cannot start from given topics (`refits` is False).
+            If such a model cannot start from given topics.
         """
-        self.check_refits()
+        self._check_refits()
         check_is_fitted(self)
         model = copy(self)
         with model._corpus_of(X) as corpus:
             model._complete_topics(corpus.unigram)
         return clone(self).set_params(n_components=model.fitted_.n_topics, init=model._start_of(X))
 
-    def check_edits_topics(self) -> None:
+    def _check_edits_topics(self) -> None:
         """Raise UnsupportedError if `with_edited_topics` cannot edit the topics of this class or of this fit."""
-        if not self.edits_topics:
+        if not self._edits_topics:
             raise UnsupportedError(
                 f"The topics of a {type(self).__name__} depend on each other and cannot be merged, removed or changed: "
                 "rename them, or fit again with another number of topics."
@@ -381,28 +381,17 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
             )
 
     @property
-    def own_topic_names(self) -> Sequence[str]:
+    def _own_topic_names(self) -> Sequence[str]:
         """Names that the model gives its topics, "" for a topic without a name."""
         return [""] * self._topics.n_topics
 
-    def predicted(self, doc_topic: Array) -> dict[str, Any]:
-        """Return what the model predicts for documents with these topic weights, as columns of a table.
-
-        Parameters
-        ----------
-        doc_topic : array of shape (n_documents, n_topics)
-            P(z|d), as `transform` returns it.
-
-        Returns
-        -------
-        dict of str to array
-            The columns by name; empty for a model that predicts nothing.
-        """
+    def _predicted(self, doc_topic: Array) -> dict[str, Any]:
+        """Return what the model predicts for documents with these topic weights, as columns of a table by name."""
         return {}
 
-    def check_refits(self) -> None:
+    def _check_refits(self) -> None:
         """Raise UnsupportedError if `refitting` cannot start a fit of this class from given topics."""
-        if not self.refits:
+        if not self._refits:
             raise UnsupportedError(
                 f"A {type(self).__name__} cannot start from given topics: fold in the documents with its current "
                 "topics, or fit a new model to all documents."
@@ -565,14 +554,14 @@ class TopicEstimator(FittedDecomposition):
         return self._doc_topic_of(X)
 
     def _doc_topic_of(self, X: Any, entry_weight: Any = None) -> Array:
-        """Return P(z|d) of documents. Only classes with `weighs_entries` accept `entry_weight`."""
+        """Return P(z|d) of documents. Only classes with `_weighs_entries` accept `entry_weight`."""
         check_is_fitted(self)
         n_threads = effective_threads(self.n_jobs)
         if is_stored(X):
             check_no_weights(None, entry_weight)
             with stored_session(self, X, n_threads) as corpus:
                 return fold_in_stored(self.fitted_, corpus)
-        if self.weighs_entries:
+        if self._weighs_entries:
             X, entries, _ = observed_data(self, X, entry_weight, reset=False)
         else:
             X, entries = count_data(self, X, reset=False), None
@@ -908,7 +897,7 @@ class TopicEstimator(FittedDecomposition):
             notes.append("Words are ranked by tokens, because the model has no counts of documents.")
         if vocabulary is None and self.vocabulary_ is None:
             notes.append("The model has no names for its words: set them with set_vocabulary.")
-        rows = zip(self.own_topic_names, map(float, self.topic_weights_), map(float, fit), words, strict=True)
+        rows = zip(self._own_topic_names, map(float, self.topic_weights_), map(float, fit), words, strict=True)
         return TopicTable(tuple(Topic(topic, *row) for topic, row in enumerate(rows)), tuple(notes))
 
     # A notebook shows scikit-learn's diagram and below it the topics of a fitted model.

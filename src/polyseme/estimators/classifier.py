@@ -180,8 +180,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     multilabel_: bool
     threshold_: float
 
-    stored: ClassVar[StoredAttributes] = {
-        **TopicEstimator.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator._stored,
         "classes_": StoredArray("C", _CLASS_DTYPES),
         "multilabel_": StoredValue(FLAG, required=True),
         "unlabeled_": StoredValue(TEXT),
@@ -388,29 +388,18 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         ]
 
     @property
-    def own_topic_names(self) -> Sequence[str]:
+    def _own_topic_names(self) -> Sequence[str]:
         return self.topic_names_
 
-    def predicted(self, doc_topic: Array) -> dict[str, Any]:
-        """Return the predicted label and its probability as columns `predicted` and `probability`.
-
-        Parameters
-        ----------
-        doc_topic : array of shape (n_documents, n_topics)
-            P(z|d), as `transform` returns it.
-
-        Returns
-        -------
-        dict of str to array
-            The columns by name; empty if documents have several classes.
-        """
+    def _predicted(self, doc_topic: Array) -> dict[str, Any]:
+        """Return the columns `predicted` and `probability`; none if documents have several classes."""
         if self.multilabel_:
             return {}
         probabilities = self.class_probabilities(doc_topic)
         labels = [str(self.classes_[c]) for c in probabilities.argmax(axis=1)]
         return {"predicted": np.array(labels, dtype=object), "probability": probabilities.max(axis=1)}
 
-    def check_stored(self) -> None:
+    def _check_stored(self) -> None:
         if (
             not len(self.classes_)
             or self.topic_classes_.min() < FREE

@@ -131,9 +131,9 @@ class CorrelatedTopicModel(TopicEstimator):
     ((2, 2), (4, 2))
     """
 
-    stored: ClassVar[StoredAttributes] = {**TopicEstimator.stored, "bound_": NUMBER_OR_NAN}
-    inferences = (LogisticNormalPosterior,)
-    refits = True
+    _stored: ClassVar[StoredAttributes] = {**TopicEstimator._stored, "bound_": NUMBER_OR_NAN}
+    _inferences = (LogisticNormalPosterior,)
+    _refits = True
 
     def __init__(
         self,

@@ -160,8 +160,8 @@ class HierarchicalPLSA(TopicEstimator):
     ((3, 5), (4, 2))
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **TopicEstimator.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator._stored,
         "parents_": StoredArray("N", INTEGERS),
         "leaves_": StoredArray("K", INTEGERS),
         "silent_": StoredArray("S", INTEGERS),
@@ -346,7 +346,7 @@ class HierarchicalPLSA(TopicEstimator):
         names = None if self.node_names_ is None else tuple(self.node_names_)
         return Tree(tuple(int(parent) for parent in self.parents_), names, tuple(int(node) for node in self.silent_))
 
-    def check_stored(self) -> None:
+    def _check_stored(self) -> None:
         tree = as_tree(self.parents_, 0, 0, [int(node) for node in self.silent_])
         if self.leaves_.tolist() != list(tree.leaves):
             raise ValueError("leaves_ are not the leaves of the tree")

@@ -205,15 +205,15 @@ class LDA(TopicEstimator):
     (2, 2)
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **TopicEstimator.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator._stored,
         "doc_topic_prior_": StoredArray("K"),
         "topic_word_prior_": StoredArray("W|KW"),
         "bound_": NUMBER_OR_NAN,
     }
-    inferences = (DirichletPosterior, MaximumLikelihood)
-    edits_topics = True
-    refits = True
+    _inferences = (DirichletPosterior, MaximumLikelihood)
+    _edits_topics = True
+    _refits = True
 
     def __init__(
         self,

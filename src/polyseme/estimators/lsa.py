@@ -138,8 +138,8 @@ class LSA(CountDecomposition):
     [[0.0, 0.0, 90.0]]
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **CountDecomposition.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **CountDecomposition._stored,
         "components_": StoredArray("KW"),
         "weights_": StoredValue(one_of(*WEIGHTS), required=True),
         "word_weights_": StoredArray("W"),

@@ -124,10 +124,10 @@ class MultinomialMixture(TopicEstimator):
     True
     """
 
-    stored: ClassVar[StoredAttributes] = {**TopicEstimator.stored, "log_evidence_": NUMBER_OR_NAN}
-    inferences = (MixturePosterior,)
-    edits_topics = True
-    refits = True
+    _stored: ClassVar[StoredAttributes] = {**TopicEstimator._stored, "log_evidence_": NUMBER_OR_NAN}
+    _inferences = (MixturePosterior,)
+    _edits_topics = True
+    _refits = True
     log_evidence_: float
 
     def __init__(

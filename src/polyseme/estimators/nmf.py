@@ -139,16 +139,16 @@ class NMF(FittedDecomposition):
     ((4, 2), True)
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **FittedDecomposition.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **FittedDecomposition._stored,
         "loss_": StoredValue(TEXT, required=True),
         "doc_totals_": StoredArray("D", required=False),
         "reconstruction_err_": NUMBER_OR_NAN,
     }
-    weighs_entries = True
-    inferences = (MaximumLikelihood, LeastLoss)
-    edits_topics = True
-    refits = True
+    _weighs_entries = True
+    _inferences = (MaximumLikelihood, LeastLoss)
+    _edits_topics = True
+    _refits = True
 
     def __init__(
         self,

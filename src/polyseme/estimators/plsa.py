@@ -221,11 +221,14 @@ class PLSA(TopicEstimator):
     (2, 2)
     """
 
-    stored: ClassVar[StoredAttributes] = {**TopicEstimator.stored, "word_background_": StoredArray("W", required=False)}
-    inferences = (MaximumLikelihood, LeastLoss)
-    weighs_entries = True
-    edits_topics = True
-    refits = True
+    _stored: ClassVar[StoredAttributes] = {
+        **TopicEstimator._stored,
+        "word_background_": StoredArray("W", required=False),
+    }
+    _inferences = (MaximumLikelihood, LeastLoss)
+    _weighs_entries = True
+    _edits_topics = True
+    _refits = True
 
     def __init__(
         self,

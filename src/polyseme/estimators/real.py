@@ -120,8 +120,8 @@ class RealTopicModel(LargestTopic, Decomposition):
     True
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **Decomposition.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **Decomposition._stored,
         "model_": StoredValue(NESTED, required=True),
         "components_": StoredArray("KW"),
         "shift_": StoredArray("*"),

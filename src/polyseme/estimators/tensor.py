@@ -128,8 +128,8 @@ class TensorPLSA(LargestTopic, CountDecomposition):
     [(2, 2), (2, 2), (2, 3)]
     """
 
-    stored: ClassVar[StoredAttributes] = {
-        **CountDecomposition.stored,
+    _stored: ClassVar[StoredAttributes] = {
+        **CountDecomposition._stored,
         "topic_weights_": StoredArray("K"),
         "shape_": StoredArray("M", INTEGERS),
         "factor_*_": StoredArray("K*", required=False),
@@ -360,7 +360,7 @@ class TensorPLSA(LargestTopic, CountDecomposition):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "shape_")
 
-    def check_stored(self) -> None:
+    def _check_stored(self) -> None:
         if [factor.shape[1] for factor in self.factors_] != self.shape_.tolist():
             raise ValueError("the factors do not have the sizes in shape_")
 

@@ -202,7 +202,7 @@ def training_corpus(
     if not is_stored(X):
         data = training_data(
             estimator, X, sample_weight, feature_names=feature_names, entry_weight=entry_weight,
-            missing=type(estimator).weighs_entries,
+            missing=type(estimator)._weighs_entries,
         )  # fmt: skip
         corpus = MemoryCorpus.of(data.X, factor_dtype(dtype, data.X), data.weights, n_threads, data.entries)
         yield Training(corpus, data.vocabulary)

@@ -377,7 +377,7 @@ class Editing:
     def of(cls, view: TopicView) -> Editing:
         """Return what the page of a run or of one of its levels must know."""
         top, phrases = view.finer is None, bool(view.store.vectorizer.phrases)
-        merges = top and view.model.edits_topics and view.fitted.inference.is_likelihood
+        merges = top and view.model._edits_topics and view.fitted.inference.is_likelihood
         named = tuple(sorted(view.topic_names))
         return cls(topics_digest(view.fitted.topic_word), view.finer, merges, top, phrases, named)
 

@@ -4,8 +4,8 @@ The tensors are the fitted arrays. The metadata has one JSON object (`polyseme`)
 There is no pickle, and nothing in a file is executed. The fitted model (`FittedTopics`) and its training documents are
 stored field by field: arrays as tensors with names such as "fitted_.topic_word", the rest in the JSON object.
 
-What a file may contain is declared by the classes: an estimator declares its fitted attributes (`stored`) and the kinds
-of inference of its fitted model (`inferences`), and these declare their arrays.
+What a file may contain is declared by the classes: an estimator declares its fitted attributes (`_stored`) and the
+kinds of inference of its fitted model (`_inferences`), and these declare their arrays.
 
 Arrays with one row per training document can be larger than memory. With `documents_beside` each of them is a .npy file
 beside the model file (doc_topic.npy, doc_weights.npy ...), whose name, shape, type and digest are in the header. The
@@ -173,10 +173,10 @@ def _write_beside(name: str, array: Array, path: Path) -> dict[str, Any]:
 
 def _document_files(model_class: Any) -> dict[str, str]:
     """Return the names of the arrays with one row per training document, and of their files."""
-    arrays = {name: array for name, array in model_class.stored.items() if isinstance(array, StoredArray)}
-    if model_class.inferences:
+    arrays = {name: array for name, array in model_class._stored.items() if isinstance(array, StoredArray)}
+    if model_class._inferences:
         arrays |= _prefixed(_DOCUMENTS, TrainingDocuments.stored)
-    for kind in model_class.inferences:
+    for kind in model_class._inferences:
         arrays |= _prefixed(f"{_DOCUMENTS}.parameters", kind.stored_by_document)
     names = (name for name, array in arrays.items() if array.axes.startswith("D"))
     return {name: f"{name.rpartition('.')[2].strip('_')}.npy" for name in names}
@@ -287,7 +287,7 @@ class _Reader:
         for name, inner in header.get("nested", {}).items():
             check_fields(inner, _HEADER, required=_REQUIRED)
             values[name] = self.build(inner, _part(tensors, name))
-        missing = [name for name, field in model_class.stored.items() if field.required and values.get(name) is None]
+        missing = [name for name, field in model_class._stored.items() if field.required and values.get(name) is None]
         if missing:
             raise ValueError(f"{missing[0]} is missing")
         sizes: dict[str, int] = {}
@@ -319,7 +319,7 @@ class _Reader:
             for name, array in model.history_.items():
                 if array.ndim != 1 or array.dtype.kind not in "fi":
                     raise ValueError(f"the history of {name} has a wrong type")
-        model.check_stored()
+        model._check_stored()
         return model
 
     def _fitted(
@@ -327,7 +327,7 @@ class _Reader:
     ) -> FittedTopics:
         """Inverse of `_describe_fitted`."""
         check_fields(plain, _FITTED_FIELDS, required=tuple(_FITTED_FIELDS))
-        given, kinds = plain["inference"], {kind.kind: kind for kind in model_class.inferences}
+        given, kinds = plain["inference"], {kind.kind: kind for kind in model_class._inferences}
         one_of(*kinds).require("kind", given.get("kind"))
         kind = kinds[given["kind"]]
         check_fields(given, _INFERENCE[kind], required=tuple(_INFERENCE[kind]))
@@ -382,7 +382,7 @@ class _Reader:
 
 def _declaration(model_class: Any, name: str) -> Stored | None:
     """Return the declaration of a fitted attribute; factor_*_ declares factor_0_, factor_1_ ..."""
-    found: Stored | None = model_class.stored.get(name) or model_class.stored.get(re.sub("[0-9]+", "*", name))
+    found: Stored | None = model_class._stored.get(name) or model_class._stored.get(re.sub("[0-9]+", "*", name))
     return found
 
 

@@ -146,9 +146,9 @@ def _edit_topics(run: Run, draft: RunDraft, edits: Edit) -> tuple[RunInfo, bool]
     removed = columns_of(hidden, run.vocabulary) if refit else []
     changes_topics = bool(edits.merge or edits.delete or removed)
     if changes_topics:
-        run.model.check_edits_topics()
+        run.model._check_edits_topics()
     if refit:
-        run.model.check_refits()
+        run.model._check_refits()
     names = _names_after(run, edits, origin, hidden)
     draft.link(run, VECTORIZER_FILE, *_DOCUMENTS)
     interrupted = False

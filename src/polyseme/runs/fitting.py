@@ -51,7 +51,7 @@ def fit_model(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | N
     interrupted, seconds = fit_with_progress(model, corpus, draft.report, y)
     model.set_vocabulary(draft.run.vocabulary)
     draft.save_model(model)
-    names = {topic: name for topic, name in enumerate(seeds or model.own_topic_names) if name}
+    names = {topic: name for topic, name in enumerate(seeds or model._own_topic_names) if name}
     problems: tuple[str, ...] = ()
     if seeds:
         drifted = drifted_topics(model, found, draft.corpus, draft.run.vocabulary)

@@ -69,12 +69,12 @@ class TextModel:
     @property
     def edits_topics(self) -> bool:
         """Whether topics can be merged and deleted, and words banned."""
-        return self.estimator.edits_topics
+        return self.estimator._edits_topics
 
     @property
     def refits(self) -> bool:
         """Whether a fit can start from the present topics."""
-        return self.estimator.refits
+        return self.estimator._refits
 
 
 MODELS = {

@@ -55,7 +55,7 @@ def update_run(
     try:
         with rewrite_run(path, report, caller=caller) as (run, draft):
             if refit:
-                run.model.check_refits()
+                run.model._check_refits()
             shards, duplicates = _append(run, draft, documents)
             model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)

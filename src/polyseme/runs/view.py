@@ -329,7 +329,7 @@ class TopicView:
         ]
         names = [f"{k} {title}" for k, title in enumerate(titles)]
         table = _with_topics(frame.select(_TEXT_COLUMNS), counts, weights, names)
-        table = table.with_columns(**self.model.predicted(weights))
+        table = table.with_columns(**self.model._predicted(weights))
         columns = [name for name in table.columns if name not in (*_TEXT_COLUMNS, "tokens")]
         known = pl.lit(pl.Series(~unknown))
         table = table.with_columns(pl.when(known).then(pl.col(name)).otherwise(None).alias(name) for name in columns)

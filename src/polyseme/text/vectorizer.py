@@ -662,7 +662,7 @@ class TopicPipeline(Pipeline):
             that could take exponential time, so that `load` would refuse it.
         """
         vectorizer, model = self.steps[0][1], self.steps[-1][1]
-        if len(self.steps) != 2 or type(vectorizer) is not Vectorizer or not hasattr(model, "stored"):
+        if len(self.steps) != 2 or type(vectorizer) is not Vectorizer or not hasattr(model, "_stored"):
             raise UnsupportedError("Only a pipeline of two steps can be saved: a Vectorizer and a model of polyseme.")
         check_is_fitted(model)
         described = vectorizer.to_dict()
