@@ -277,7 +277,7 @@ def part_shrink(quick: bool) -> None:
             new = cut_documents(test, length, length)
             before, now = (gain_over_unigram(model, new, inference) for inference in ("model", "posterior"))
             worst = min(worst, now - before)
-            prior = model.fitted_.document_prior.sum()
+            prior = model._fitted.document_prior.sum()
             print(f"| {n_topics} | {length} | {before:+.3f} | {now:+.3f} | {prior:.2g} |", flush=True)
             report_figure(f"posterior over likelihood, {length} tokens, K = {n_topics}", f"{now - before:+.3f} nats")
     report_figure("posterior over likelihood, the least", f"{worst:+.3f} nats", "at least 0")

@@ -104,7 +104,7 @@ def show_run(name: str, source: Any, n_topics: int, n_samples: int) -> None:
     junk_topics(run.view)
     seconds = time.process_time() - started
     shares = token_shares(run.view, run.view.corpus.token_sample)
-    documents = effective_documents(run.doc_topic, run.model.documents_.doc_weights)
+    documents = effective_documents(run.doc_topic, run.model._training.doc_weights)
     found, n_documents = run.info.duplicates.found, run.info.documents
     print(f"{name}, {n_topics} topics: {found} of {n_documents:,} documents are near-duplicates")
     words, found_again = run.topic_words(8), [""] * n_topics
@@ -124,7 +124,7 @@ def show_run(name: str, source: Any, n_topics: int, n_samples: int) -> None:
 def show_counts(n_topics: int) -> None:
     counts = sp.load_npz(DATA / "counts/ap_blei.npz").tocsr()
     model = polyseme.PLSA(n_topics, random_state=0).fit(counts)
-    documents = effective_documents(model.doc_topic_, model.documents_.doc_weights)
+    documents = effective_documents(model.doc_topic_, model._training.doc_weights)
     few = int((documents < MAX_FEW * counts.shape[0] / n_topics).sum())
     print(f"AP, {n_topics} topics: at least {documents.min():.1f} documents per topic, {few} marked")
 

@@ -230,7 +230,7 @@ def _rows_of(file: Any, n_rows: int) -> np.ndarray:
 
 def compare_folding_in(X: Any, K: int, rounds: int) -> None:
     """Print the ratio of CPU seconds of folding in with and without an entropic prior, alternating."""
-    fitted = PLSA(K, random_state=0, max_iter=20).fit(X).fitted_
+    fitted = PLSA(K, random_state=0, max_iter=20).fit(X)._fitted
     counts = sparse_counts(X, np.dtype(np.float32))
 
     def seconds(prior: Entropic | None) -> float:

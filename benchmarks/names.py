@@ -64,7 +64,7 @@ def report(name: str, names: Sequence[str], missing: Sequence[str] | None) -> No
 def fit_texts(name: str, texts: list[str]) -> None:
     run = polyseme.fit(texts, TOPICS, levels="none")
     names = run.topic_titles
-    print_names(name, run.model.fitted_.topic_weights.tolist(), names, run.topic_words(6))
+    print_names(name, run.model._fitted.topic_weights.tolist(), names, run.topic_words(6))
     report(name, names, not_in_texts(names, texts))
     rules = NameWords(get_language(run.vectorizer.language_ or "other"), {}, run.vectorizer.vocabulary_)
     words = {part.lower() for found in names for part in found.split(", ") if part == part.lower()}

@@ -204,7 +204,7 @@ def completion_perplexity(test: sp.csr_array, unigram: np.ndarray, topic_word: n
     K = len(topic_word)
     model = PLSA(K, random_state=SEED)
     model.n_features_in_ = test.shape[1]
-    model.fitted_ = FittedTopics(
+    model._fitted = FittedTopics(
         np.ascontiguousarray(topic_word, dtype=np.float32),
         np.full(K, 1 / K),
         unigram,

@@ -88,7 +88,7 @@ def document_figures(data: Data, models: list[PLSA]) -> dict[str, tuple[float, f
     found: dict[str, list[tuple[float, float]]] = {"largest P(d|z)": [], "typical documents": []}
     for model in models:
         largest = [list(np.argsort(-row, kind="stable")[:DOCUMENTS]) for row in model.topic_doc_]
-        typical = topic_documents(model.fitted_, model.documents_, [data.counts], DOCUMENTS).documents
+        typical = topic_documents(model._fitted, model._training, [data.counts], DOCUMENTS).documents
         for name, chosen in zip(found, (largest, typical), strict=True):
             rows = [row for documents in chosen for row in documents]
             found[name].append((float(np.median(lengths[rows]) / median), _with_main_label(data, model, chosen)))

@@ -145,7 +145,7 @@ def test_topics_that_would_overlap_are_moved():
     """Two topics that always occur together have no distance between them."""
     model = CorrelatedTopicModel(3, random_state=0, max_iter=5).fit(X)
     covariance = np.array([[2.0, 2.0, -2], [2, 2.0001, -2], [-2, -2, 3]])
-    model.fitted_ = replace(model.fitted_, inference=replace(model.fitted_.inference, covariance=covariance))
+    model._fitted = replace(model._fitted, inference=replace(model._fitted.inference, covariance=covariance))
     places = np.asarray(plot_topic_graph(model).collections[0].get_offsets())
     gaps = [np.linalg.norm(places[i] - places[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
     assert min(gaps) > 0.1 * np.ptp(places, axis=0).max()

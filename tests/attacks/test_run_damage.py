@@ -188,7 +188,7 @@ def everything(folder: Path) -> list[Any]:
     shards = found.store.shards
     with shards.session(np.dtype(np.float32), 1) as corpus:
         totals = corpus.word_totals.tolist()
-    documents = model.documents_
+    documents = model._training
     arrays = (model.components_, documents.doc_topic, documents.doc_weights, counts.toarray(), found.places)
     return [*(array.tolist() for array in arrays), totals, shards.vocabulary, found.vocabulary, found.texts,
             found.documents.rows(), found.info]  # fmt: skip

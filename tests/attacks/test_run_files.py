@@ -372,7 +372,7 @@ def test_models_of_other_kinds(place):
     seal(place / "run")
     assert "its model is of the class LSA, which has no topics" in fails(place, "topics", "run")
     model = PLSA(2, random_state=0).fit(counts)
-    model.documents_ = None
+    model._training = None
     model.save(path)
     seal(place / "run")
     assert "its model has no training documents" in fails(place, "topics", "run")

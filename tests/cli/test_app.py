@@ -193,7 +193,7 @@ def test_topic_rows_summarize_the_model() -> None:
     info = RunInfo(ModelInfo("PLSA", "plsa", 2), 3, 3, automatic_names=("bee, cow, ant", "ant, cow, bee"))
     corpus = RunCorpus(RunStore(Path(), info, FileManifest(Path())))
     corpus.store.vocabulary = ["ant", "bee", "cow"]
-    corpus.store.model = SimpleNamespace(fitted_=fitted, documents_=documents)
+    corpus.store.model = SimpleNamespace(_fitted=fitted, _training=documents)
     corpus.counts = sp.csr_array([[0, 2, 0], [3, 1, 2], [5, 0, 3]])
     corpus.groups, corpus.names = np.arange(3), ["one", "two", "three"]
     corpus.label_numbers = Labels(["x", "y"], np.array([0, 1, 1]))

@@ -69,14 +69,14 @@ def placed(counts, place, folder):
 
 def of_documents(model):
     found = {name: getattr(model, name) for name in OF_DOCUMENTS if hasattr(model, name)}
-    documents = model.documents_
+    documents = model._training
     found |= {"doc_topic": documents.doc_topic, "background": documents.background, **documents.parameters}
     return {name: np.asarray(value) for name, value in found.items()}
 
 
 def objective(model, data):
     """Return the log-likelihood, or minus the loss."""
-    inference = model.fitted_.inference
+    inference = model._fitted.inference
     if inference.is_likelihood:
         return model.log_likelihood_
     assert not hasattr(model, "log_likelihood_")
@@ -99,10 +99,10 @@ def test_the_documents_of_the_fit_give_the_fit(name, place, fitted, tmp_path):
     before = of_documents(model)
     again = model.with_documents(placed(X, place, tmp_path))
     assert type(again) is type(model)
-    assert again.fitted_.topic_word is model.fitted_.topic_word
+    assert again._fitted.topic_word is model._fitted.topic_word
     after = of_documents(again)
     assert after.keys() == before.keys()
-    if not model.fitted_.inference.has_one_maximum:  # weights of the fit continue from those of its last iteration
+    if not model._fitted.inference.has_one_maximum:  # weights of the fit continue from those of its last iteration
         weights = model.transform(X)[X.sum(axis=1) > 0]
         shares = weights / weights.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(after["doc_topic"][X.sum(axis=1) > 0], shares, rtol=1e-6, atol=1e-9)
@@ -116,12 +116,12 @@ def test_other_documents_replace_those_of_the_fit(name, place, fitted, tmp_path)
     model = fitted(name)
     before = of_documents(model)
     other = model.with_documents(placed(OTHER, place, tmp_path))
-    np.testing.assert_allclose(other.documents_.doc_topic.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(other._training.doc_topic.sum(axis=1), 1, rtol=1e-6)
     np.testing.assert_allclose(other.unigram_, np.asarray(OTHER.sum(axis=0)).ravel() / OTHER.sum())
     assert other.n_tokens_ == OTHER.sum()
-    assert other.fitted_.n_documents == OTHER.shape[0]
-    assert len(other.documents_.doc_weights) == len(other.documents_.background) == OTHER.shape[0]
-    weights = other.documents_.doc_weights @ other.documents_.doc_topic
+    assert other._fitted.n_documents == OTHER.shape[0]
+    assert len(other._training.doc_weights) == len(other._training.background) == OTHER.shape[0]
+    weights = other._training.doc_weights @ other._training.doc_topic
     np.testing.assert_allclose(other.topic_weights_, weights, rtol=1e-6)
     filled = OTHER.sum(axis=1) > 0
     transformed = np.asarray(model.transform(OTHER))[filled]
@@ -142,7 +142,7 @@ def test_a_word_without_a_topic_gets_a_probability(name, place, fitted, tmp_path
     new = X.toarray()
     new[:, 3] = np.arange(60) % 4 == 0  # no document of the fit has the word
     other = fitted(name).with_documents(placed(sp.csr_array(new), place, tmp_path))
-    topics = other.fitted_.topic_word
+    topics = other._fitted.topic_word
     assert np.isfinite(objective(other, sp.csr_array(new)))
     assert (topics[:, 3] > 0).all()
     np.testing.assert_allclose(topics.sum(axis=1), 1, rtol=1e-6)
@@ -150,7 +150,7 @@ def test_a_word_without_a_topic_gets_a_probability(name, place, fitted, tmp_path
         np.testing.assert_allclose(other.leaf_node_ @ other.node_word_, topics, atol=1e-9)
         assert (other.node_word_[:, 3] > 0).all()
     if name.startswith("LDA") and name != "LDA-map":
-        assert topics is fitted(name).fitted_.topic_word
+        assert topics is fitted(name)._fitted.topic_word
     elif name not in ("LDA-map", "MultinomialMixture"):  # which have pseudo-counts
         np.testing.assert_allclose(topics[:, 3], other.unigram_[3] / (1 + other.unigram_[3]), rtol=1e-6)
 
@@ -185,7 +185,7 @@ def test_wrong_documents(fitted, tmp_path):
 def test_a_model_of_partial_fit_gets_documents():
     for model in (PLSA(3, random_state=0), LDA(3, random_state=0)):
         model.partial_fit(X)
-        assert model.documents_ is None
+        assert model._training is None
         assert model.with_documents(X).doc_topic_.shape == (60, 3)
         assert model.with_documents(X).word_documents_.shape == (3, 45)
 
@@ -198,16 +198,16 @@ def test_merged_topics_and_banned_words(name, place, fitted, tmp_path):
     model, banned = fitted(name), [5, 9]
     data = placed(X if place == "dense" else without_words(X, np.array(banned)), place, tmp_path)
     edited = model.with_edited_topics([[2, 0], [1]], banned, data)
-    topics = edited.fitted_.topic_word
+    topics = edited._fitted.topic_word
     assert topics.shape == (2, 45)
     assert edited.n_components == 2
     assert (topics[:, banned] == 0).all()
     np.testing.assert_allclose(topics.sum(axis=1), 1, rtol=1e-6)
-    np.testing.assert_allclose(edited.documents_.doc_topic.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(edited._training.doc_topic.sum(axis=1), 1, rtol=1e-6)
     assert edited.n_tokens_ == X.sum() - X[:, banned].sum()
     assert (edited.unigram_[banned] == 0).all()
     assert np.isfinite(edited.log_likelihood_)
-    assert model.fitted_.topic_word.shape == (3, 45)
+    assert model._fitted.topic_word.shape == (3, 45)
     total = edited.n_tokens_ if name == "NMF" else X.shape[0]
     np.testing.assert_allclose(np.asarray(edited.transform(X)).sum(), total, rtol=1e-6)
     if "variational" in str(edited.solver_):
@@ -221,7 +221,7 @@ def test_merged_topics_and_banned_words(name, place, fitted, tmp_path):
         np.testing.assert_allclose(edited.topic_word_dirichlet_[0, kept], sums[kept], rtol=1e-6)
         np.testing.assert_allclose(topics[0, kept], sums[kept] / sums[kept].sum(), rtol=1e-6)
     elif name != "LDA-online":  # every other model is one of maximum likelihood
-        expected = model.topic_weights_[[2, 0]] @ model.fitted_.topic_word[[2, 0]]
+        expected = model.topic_weights_[[2, 0]] @ model._fitted.topic_word[[2, 0]]
         expected[banned] = 0
         np.testing.assert_allclose(topics[0], expected / expected.sum(), rtol=1e-6)
 
@@ -230,17 +230,17 @@ def test_merged_topics_and_banned_words(name, place, fitted, tmp_path):
 def test_a_removed_topic_leaves_its_words_to_the_others(name, place, fitted, tmp_path):
     model = fitted(name)
     edited = model.with_edited_topics([[1]], [], placed(X, place, tmp_path))
-    np.testing.assert_allclose(edited.documents_.doc_topic, np.ones((60, 1)), rtol=1e-6)
+    np.testing.assert_allclose(edited._training.doc_topic, np.ones((60, 1)), rtol=1e-6)
     assert np.isfinite(edited.log_likelihood_)
-    assert (edited.fitted_.topic_word[0, edited.unigram_ > 0] > 0).all()
+    assert (edited._fitted.topic_word[0, edited.unigram_ > 0] > 0).all()
 
 
 @pytest.mark.parametrize("name", EDITED)
 def test_groups_of_one_topic_change_the_order_only(name, fitted):
     model = fitted(name)
     edited = model.with_edited_topics([[2], [0], [1]], [], X)
-    np.testing.assert_allclose(edited.fitted_.topic_word, model.fitted_.topic_word[[2, 0, 1]], rtol=1e-6, atol=1e-15)
-    np.testing.assert_allclose(edited.documents_.doc_topic, model.documents_.doc_topic[:, [2, 0, 1]], atol=2e-3)
+    np.testing.assert_allclose(edited._fitted.topic_word, model._fitted.topic_word[[2, 0, 1]], rtol=1e-6, atol=1e-15)
+    np.testing.assert_allclose(edited._training.doc_topic, model._training.doc_topic[:, [2, 0, 1]], atol=2e-3)
     np.testing.assert_allclose(edited.log_likelihood_, model.log_likelihood_, rtol=1e-6)
     if hasattr(model, "bound_"):
         np.testing.assert_allclose(edited.bound_, model.bound_, rtol=1e-6)
@@ -339,8 +339,8 @@ def test_a_fit_starts_from_the_topics(name, place, fitted, tmp_path):
         return
     again.fit(data)
     assert max(seen) <= 2
-    assert again.documents_.doc_topic.shape == (OTHER.shape[0], 3)
-    assert np.corrcoef(again.fitted_.topic_word.ravel(), model.fitted_.topic_word.ravel())[0, 1] > 0.8
+    assert again._training.doc_topic.shape == (OTHER.shape[0], 3)
+    assert np.corrcoef(again._fitted.topic_word.ravel(), model._fitted.topic_word.ravel())[0, 1] > 0.8
     if name[:3] in ("PLS", "NMF"):
         before = objective(model.with_documents(data), OTHER)
         assert objective(again, OTHER) >= before - 1e-6 * abs(before)
@@ -354,7 +354,7 @@ def test_ctrl_c_keeps_the_best_model_so_far(name, fitted):
     again = fitted(name).refitting(OTHER).set_params(callback=interrupt)
     with pytest.raises(KeyboardInterrupt):
         again.fit(OTHER)
-    assert again.documents_.doc_topic.shape == (OTHER.shape[0], 3)
+    assert again._training.doc_topic.shape == (OTHER.shape[0], 3)
 
 
 @pytest.mark.parametrize("name", REFITTED)
@@ -362,7 +362,7 @@ def test_words_without_a_topic_do_not_stop_the_fit(name, fitted):
     new = X.toarray()
     new[:, 3] = np.arange(60) % 4 == 0
     again = fitted(name).refitting(new).set_params(max_iter=2).fit(new)
-    assert (again.fitted_.topic_word[:, 3] > 0).any()
+    assert (again._fitted.topic_word[:, 3] > 0).any()
 
 
 def test_a_joint_background_starts_from_the_weights_too():

@@ -60,7 +60,7 @@ def test_fit_transform_is_fit_then_transform(member, layout, dtype):
         model = member.make(random_state=0)
         rows = model.fit_transform(data, **given)
         assert rows.dtype == model.components_.dtype == dtype
-        if not hasattr(model, "fitted_") or model.fitted_.inference.has_one_maximum:
+        if not hasattr(model, "_fitted") or model._fitted.inference.has_one_maximum:
             assert np.array_equal(rows, model.transform(data))
         else:
             assert np.array_equal(rows, model.doc_factor_ if hasattr(model, "doc_factor_") else model.doc_topic_)

@@ -55,7 +55,7 @@ def fitted(name):
 def test_fit_folds_in_once(calls, name):
     model = fitted(name)
     assert calls == [60]
-    assert model.documents_.doc_topic.shape[0] == 60
+    assert model._training.doc_topic.shape[0] == 60
 
 
 @pytest.mark.parametrize("name", HOLDERS)
@@ -98,7 +98,7 @@ def test_an_index_folds_in_its_documents_once_or_not_at_all(calls, name):
     calls.clear()
     index.set_model(model)
     assert calls == [60]
-    index.set_model(model, model.documents_.doc_topic)
+    index.set_model(model, model._training.doc_topic)
     for method in ("plsi-q", "plsi-u"):
         index.search("w1 w2", method=method)
     index.senses("w1"), index.related_words("w1"), index.topic_documents(0)

@@ -49,10 +49,10 @@ def posterior_weights(x, phi, alpha):
 def test_the_posterior_is_that_of_plain_loops(background):
     model = PLSA(3, random_state=0, background=background, dtype=np.float64).fit(drawn(80, 20, 1))
     new = drawn(3, 8, 2).toarray().astype(np.float64)
-    alpha, phi = model.fitted_.document_prior, model.components_
+    alpha, phi = model._fitted.document_prior, model.components_
     assert alpha.shape == (3 + (background > 0),)
     if background:
-        phi = np.vstack([phi, model.fitted_.inference.background.word_probabilities])
+        phi = np.vstack([phi, model._fitted.inference.background.word_probabilities])
     found = model.fold_in(new, inference="posterior")
     known = phi.max(axis=0) > 0
     for x, theta, share in zip(new, found.doc_topic, found.background, strict=True):
@@ -65,8 +65,8 @@ def test_the_posterior_is_that_of_plain_loops(background):
 @pytest.mark.parametrize("temperature", [1.0, 0.8])
 def test_a_document_is_taken_out_of_the_topics_that_score_it(model, temperature):
     """The probabilities without a document equal those of plain loops over its words and topics."""
-    inference = replace(model.fitted_.inference, temperature=temperature)
-    fitted = replace(model.fitted_, inference=inference)
+    inference = replace(model._fitted.inference, temperature=temperature)
+    fitted = replace(model._fitted, inference=inference)
     sample = TRAIN[:2].toarray().astype(np.float64)
     folded = fitted.fold_in(as_counts(sample))
     theta, topic_sums = folded.doc_topic, fitted.word_documents.topics
@@ -86,11 +86,11 @@ def test_a_document_is_taken_out_of_the_topics_that_score_it(model, temperature)
 
 def test_the_prior_is_near_the_best_for_new_documents(model):
     """New documents choose nearly the concentration that the training documents chose."""
-    new, alpha = drawn(400, 60, 9), model.fitted_.document_prior
+    new, alpha = drawn(400, 60, 9), model._fitted.document_prior
     gains = {}
     for factor in (1 / 8, 1 / 4, 1, 4, 8):
         other = PLSA(5)
-        other.fitted_, other.documents_ = replace(model.fitted_, learned_prior=LearnedPrior(factor * alpha)), None
+        other._fitted, other._training = replace(model._fitted, learned_prior=LearnedPrior(factor * alpha)), None
         gains[factor] = score_documents(other, new).mean
     assert gains[1] > max(gains[1 / 8], gains[8])
     assert gains[1] > max(gains.values()) - 0.01
@@ -121,8 +121,8 @@ def test_the_prior_does_not_depend_on_the_order_or_place_of_documents(model, tmp
     assert 0 < rows.size < TRAIN.shape[0]
     assert set(order[sample_documents(as_counts(TRAIN[order]), 2000)]) == set(rows)
     write_shards([TRAIN], tmp_path / "shards", shard_nonzeros=4000)
-    stored = model.with_documents(open_shards(tmp_path / "shards")).fitted_
-    again = model.with_documents(TRAIN).fitted_
+    stored = model.with_documents(open_shards(tmp_path / "shards"))._fitted
+    again = model.with_documents(TRAIN)._fitted
     np.testing.assert_allclose(stored.document_prior, again.document_prior, rtol=1e-6)
 
 
@@ -131,23 +131,23 @@ def test_weights_are_repeated_documents():
     repeats = np.arange(60) % 3
     weighted = PLSA(3, random_state=0, dtype=np.float64, tol=1e-5, max_iter=2000).fit(X, sample_weight=repeats)
     repeated = weighted.with_documents(X[np.repeat(np.arange(60), repeats)])
-    np.testing.assert_allclose(weighted.fitted_.document_prior, repeated.fitted_.document_prior, rtol=1e-3)
+    np.testing.assert_allclose(weighted._fitted.document_prior, repeated._fitted.document_prior, rtol=1e-3)
 
 
 def test_who_learns_a_prior():
     X = oracles.random_counts(1, 30, 20)
-    assert LDA(2, random_state=0).fit(X).fitted_.document_prior is None
-    assert NMF(2, random_state=0).fit(X).fitted_.document_prior.shape == (2,)
-    assert NMF(2, random_state=0, loss="squared").fit(X).fitted_.document_prior is None
-    assert PLSA(1).fit(X).fitted_.document_prior.shape == (1,)
+    assert LDA(2, random_state=0).fit(X)._fitted.document_prior is None
+    assert NMF(2, random_state=0).fit(X)._fitted.document_prior.shape == (2,)
+    assert NMF(2, random_state=0, loss="squared").fit(X)._fitted.document_prior is None
+    assert PLSA(1).fit(X)._fitted.document_prior.shape == (1,)
     lda = LDA(2, random_state=0).fit(X)
-    assert with_posterior(lda.fitted_) is lda.fitted_
+    assert with_posterior(lda._fitted) is lda._fitted
     np.testing.assert_array_equal(lda.fold_in(X, inference="posterior").doc_topic, lda.transform(X))
 
 
 def test_documents_without_two_usable_words_leave_the_first_concentration():
     model = PLSA(2, random_state=0).fit(np.eye(6))
-    assert model.fitted_.document_prior.sum() == pytest.approx(4)
+    assert model._fitted.document_prior.sum() == pytest.approx(4)
 
 
 def test_the_name_of_an_inference_is_checked(model):
@@ -161,9 +161,9 @@ def test_the_name_of_an_inference_is_checked(model):
 
 
 def test_the_prior_is_that_of_the_inference(model):
-    inference = with_posterior(model.fitted_).inference
+    inference = with_posterior(model._fitted).inference
     assert isinstance(inference, LearnedPosterior)
-    assert inference.alpha is model.fitted_.document_prior
+    assert inference.alpha is model._fitted.document_prior
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -172,22 +172,22 @@ def test_a_model_without_its_prior_has_a_bounded_sample_of_its_documents():
     X = drawn(1500, 100, 4)
     assert X.nnz > 1.5 * 2**15
     model = PLSA(5, random_state=0, max_iter=2, tol=0).fit(X)
-    counts = [sample.folded.counts for sample in model.fitted_.learned_prior._evidence.samples]
+    counts = [sample.folded.counts for sample in model._fitted.learned_prior._evidence.samples]
     assert 2**14 < sum(part.values.size for part in counts) <= 2**15
     assert not any(np.shares_memory(part.values, X.data) for part in counts)
     assert not any(part.values.base is not None and part.values.base.size > 2**15 for part in counts)
     unpickled = pickle.loads(pickle.dumps(model))
-    prior = model.fitted_.document_prior
-    assert model.fitted_.document_prior is prior
-    assert model.fitted_.learned_prior._evidence is None
-    np.testing.assert_array_equal(unpickled.fitted_.document_prior, prior)
+    prior = model._fitted.document_prior
+    assert model._fitted.document_prior is prior
+    assert model._fitted.learned_prior._evidence is None
+    np.testing.assert_array_equal(unpickled._fitted.document_prior, prior)
 
 
 def test_a_saved_model_has_the_prior_that_the_model_in_memory_learns(tmp_path):
     saved, asked = (PLSA(3, random_state=0, background=0.2).fit(TRAIN) for _ in range(2))
     saved.save(tmp_path / "model.safetensors")
     loaded = load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(loaded.fitted_.document_prior, asked.fitted_.document_prior)
+    np.testing.assert_array_equal(loaded._fitted.document_prior, asked._fitted.document_prior)
     new = drawn(5, 8, 1)
     posteriors = [model.fold_in(new, inference="posterior").doc_topic for model in (loaded, asked)]
     np.testing.assert_array_equal(*posteriors)
@@ -195,7 +195,7 @@ def test_a_saved_model_has_the_prior_that_the_model_in_memory_learns(tmp_path):
 
 def test_other_topics_do_not_change_a_prior_that_is_learned_later():
     """A model that is copied with other topics has the prior of the fit."""
-    first, second = (PLSA(3, random_state=0).fit(TRAIN).fitted_ for _ in range(2))
+    first, second = (PLSA(3, random_state=0).fit(TRAIN)._fitted for _ in range(2))
     changed = replace(first, topic_word=np.roll(first.topic_word, 1, axis=1), word_documents=None)
     np.testing.assert_array_equal(changed.document_prior, second.document_prior)
 
@@ -203,8 +203,8 @@ def test_other_topics_do_not_change_a_prior_that_is_learned_later():
 def test_a_topic_that_is_off_gets_no_weight_from_the_prior(model):
     """The parameters of the other topics, and the learned prior itself, stay as they are."""
     active = np.array([True, True, False, True, True])
-    changed = with_posterior(replace(model.fitted_, active=active))
-    prior = model.fitted_.document_prior
+    changed = with_posterior(replace(model._fitted, active=active))
+    prior = model._fitted.document_prior
     np.testing.assert_array_equal(changed.inference.alpha[active], prior[active])
     assert prior[2] > 1e-3
     weights = changed.fold_in(as_counts(drawn(20, 5, 8))).doc_topic

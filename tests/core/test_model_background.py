@@ -191,7 +191,7 @@ class TestJointBackground:
             ratio = np.divide(X, joint, out=np.zeros_like(X), where=X > 0)
             theta = (1 - LAMBDA) * theta * (ratio @ model.components_.T) / (totals * model.topic_share_)
         counts = sparse_counts(X, np.dtype(np.float64))
-        folded = fold_in(model.fitted_.inference.model(K), counts, model.components_, None, n_threads=1, tol=1e-9)
+        folded = fold_in(model._fitted.inference.model(K), counts, model.components_, None, n_threads=1, tol=1e-9)
         seen = X.sum(axis=1) > 0
         np.testing.assert_allclose(folded.doc_topic[seen], oracles.normalized(theta)[seen], atol=1e-3)
         shares = LAMBDA / (LAMBDA + (1 - LAMBDA) * theta.sum(axis=1))
@@ -230,7 +230,7 @@ class TestJointBackground:
         ).fit(X)  # fmt: skip
         assert (model.topic_weights_ == 0).any()
         np.testing.assert_allclose(model.topic_doc_.sum(axis=1), 1, rtol=1e-12)
-        view = model.fitted_.symmetric_view(model.documents_)
+        view = model._fitted.symmetric_view(model._training)
         np.testing.assert_allclose(view.topic_weights, model.topic_weights_, atol=1e-12)
 
     def test_held_out_documents_without_observed_tokens_are_scored(self):
@@ -262,7 +262,7 @@ class TestFittedModel:
         model = fitted(kind(LAMBDA))
         rows = probabilities(model, model.doc_topic_, model.doc_background_).sum(axis=1)
         np.testing.assert_allclose(rows, 1, rtol=1e-12)
-        inference = model.fitted_.inference
+        inference = model._fitted.inference
         operands = inference.model(K).token_operands(model.doc_topic_, model.components_, model.doc_background_)
         np.testing.assert_allclose((operands[0] @ operands[1].T).sum(axis=1), 1, rtol=1e-12)
 

@@ -73,7 +73,7 @@ def test_the_terms_of_the_topics_for_any_number_of_topics(K_wide):
     rng = np.random.default_rng(K_wide)
     eta = rng.gamma(1, 1, (K_wide, 15)) + 0.01
     model = LDA(K_wide, topic_word_prior=eta, random_state=0, max_iter=3, dtype="float64").fit(X)
-    lambda_, posterior = model.topic_word_dirichlet_, model.fitted_.inference
+    lambda_, posterior = model.topic_word_dirichlet_, model._fitted.inference
     logs = psi(lambda_) - psi(lambda_.sum(axis=1, keepdims=True))
     wanted = (gammaln(eta.sum(1)) - gammaln(eta).sum(1) - gammaln(lambda_.sum(1)) + gammaln(lambda_).sum(1)).sum()
     wanted += ((eta - lambda_) * logs).sum()

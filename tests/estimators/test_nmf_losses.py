@@ -192,13 +192,13 @@ def test_a_model_is_saved_and_loaded(loss, tmp_path):
     assert again.get_params() == model.get_params()
     assert np.array_equal(again.transform(data), model.transform(data))
     assert np.array_equal(again.doc_factor_, model.doc_factor_)
-    assert again.fitted_.inference.loss == as_loss(loss)
+    assert again._fitted.inference.loss == as_loss(loss)
 
 
 def test_a_file_whose_loss_is_another_object_is_refused(tmp_path, monkeypatch):
     model = NMF(2, loss="squared", random_state=0, max_iter=3).fit(X)
     solver = polyseme.solvers.EM()
-    object.__setattr__(model.fitted_.inference, "loss", solver)
+    object.__setattr__(model._fitted.inference, "loss", solver)
     model.save(tmp_path / "model")
     with pytest.raises(polyseme.ModelFileError, match="loss is not a loss"):
         polyseme.load(tmp_path / "model")
@@ -212,7 +212,7 @@ def test_search_and_pages_use_the_model(loss):
     index.set_model(model)
     assert index.search("w1 w2", method="plsi-u").hits
     data = page_data(model, sp.csr_array(X), words)
-    assert np.array_equal(data.doc_topic, model.documents_.doc_topic)
+    assert np.array_equal(data.doc_topic, model._training.doc_topic)
 
 
 def test_the_factors_can_be_rescaled_to_distributions():

@@ -153,14 +153,14 @@ def test_topics_of_an_edited_model_are_folded_in_by_the_loss():
     model = PLSA(3, loss="squared", random_state=0).fit(X)
     merged = model.with_topics(model.components_[[0, 1]] + model.components_[[2, 2]], X)
     assert merged.doc_topic_.shape == (40, 2)
-    assert merged.fitted_.inference.loss.name == "squared"
+    assert merged._fitted.inference.loss.name == "squared"
     assert not hasattr(merged, "log_likelihood_")
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared", "chi-square", Beta(1.5)], ids=str)
 def test_new_documents_have_no_weight_in_topics_without_documents(loss):
     model = PLSA(3, loss=loss, random_state=0, max_iter=5, tol=1).fit(X)
-    unused = replace(model.fitted_, active=np.array([True, False, True]))
+    unused = replace(model._fitted, active=np.array([True, False, True]))
     counts = sparse_counts(X[:4], model.components_.dtype)
     weights = unused.fold_in(counts).doc_topic
     np.testing.assert_array_equal(weights[:, 1], 0)

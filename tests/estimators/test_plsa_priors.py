@@ -94,7 +94,7 @@ class TestEstimator:
         data[4] = 0
         model = fitted(data, **parameters)
         weights = model.transform(data)
-        if model.fitted_.inference.has_one_maximum:
+        if model._fitted.inference.has_one_maximum:
             assert np.array_equal(weights, model.doc_topic_)
         assert np.array_equal(model.doc_topic_[4], model.topic_weights_)
         assert np.array_equal(weights[4], model.topic_weights_)
@@ -123,7 +123,7 @@ class TestEstimator:
         weights = model.fold_in(X)._replace(doc_topic=model.doc_topic_, background=model.doc_background_)
         report = model.perplexity_report(X, weights=weights)
         assert report.perplexity == pytest.approx(model.training_perplexity_, rel=1e-12)
-        if model.fitted_.inference.has_one_maximum:
+        if model._fitted.inference.has_one_maximum:
             assert model.perplexity(X) == report.perplexity
 
     @pytest.mark.parametrize("solver", [Tempered(0.8), "held-out-tempered", "annealed"])
@@ -134,7 +134,7 @@ class TestEstimator:
             priors["doc_topic_prior"] = Entropic(0.5)
         model = fitted(solver=solver, background=background, max_iter=100, **priors)
         assert np.isfinite(model.score(X))
-        if model.fitted_.inference.has_one_maximum:
+        if model._fitted.inference.has_one_maximum:
             assert np.array_equal(model.transform(X), model.doc_topic_)
         same_fit(fitted(sp.csr_array(X), solver=solver, background=background, max_iter=100, **priors), model, 1e-6)
 
@@ -187,7 +187,7 @@ class TestStationary:
 
         point = model.doc_topic_, model.components_
         best, rng = value(*point), np.random.default_rng(6)
-        exact = not model.fitted_.inference.has_one_maximum and model.solver_ != "em"
+        exact = not model._fitted.inference.has_one_maximum and model.solver_ != "em"
         tolerance = 1e-6 if exact else 2e-3
         for size in np.geomspace(1e-5, 1e-2, 100):
             near = [oracles.normalized(factor * np.exp(size * rng.normal(size=factor.shape))) for factor in point]

@@ -289,7 +289,7 @@ def test_every_topic_model_has_a_page(name):
     model = MODELS[name]().fit(counts)
     made = page_data(model, counts, [f"w{i}" for i in range(counts.shape[1])])
     np.testing.assert_allclose(made.topic_word.sum(axis=1), 1)
-    np.testing.assert_array_equal(made.doc_topic, model.documents_.doc_topic)
+    np.testing.assert_array_equal(made.doc_topic, model._training.doc_topic)
     assert made.topic_weights.sum() == pytest.approx(1)
     core = sections(render_page(made))["core"]
     assert core["inference"]["kind"] == KINDS.get(name, "posterior")

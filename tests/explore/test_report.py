@@ -60,7 +60,7 @@ def test_the_report_shows_documents_topics_and_quotes(run, blocks):
     assert facts["documents"] == "20"
     assert facts["dates"] == "2001-05-02 to 2004-07-01"
     assert facts["documents without a date"] == "2"
-    weights = run.model.fitted_.topic_weights
+    weights = run.model._fitted.topic_weights
     order = np.argsort(-weights)
     assert of(blocks, Bars)[0].shares == pytest.approx(weights[order].tolist())
     typical = run.typical_documents(2)

@@ -169,7 +169,7 @@ def test_folding(fitted, tmp_path):
         add(name, model, data, (*texts, *QUERIES[1:]))
     for background in (0.0, 0.3):
         parts = themed_page_data(model := PLSA(4, random_state=0, background=background))
-        model.fitted_ = replace(model.fitted_, active=np.array([True, False, True, True]))
+        model._fitted = replace(model._fitted, active=np.array([True, False, True, True]))
         data = page_data(model, parts.counts, vectorizer=parts.vectorizer)
         name = f"a topic that is off, background {background}"
         add(name, model, data, (" ".join(texts[:6]), " ".join(texts[6:])))  # a text without a known word gets P(z)

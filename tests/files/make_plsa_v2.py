@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
         log_likelihood=model.log_likelihood_,
         completion_perplexity=model.completion_perplexity(table),
         n_iter=model.n_iter_,
-        document_prior=model.fitted_.document_prior,
+        document_prior=model._fitted.document_prior,
     )
 
 

@@ -117,7 +117,6 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """Return the fitted attributes and properties of an estimator without the times of its fit."""
     kind = type(estimator)
     names = {*vars(estimator), *(name for name in dir(kind) if isinstance(getattr(kind, name, None), property))}
-    names -= {"fitted_", "documents_"}  # their fields are attributes of the estimator
     public = sorted(name for name in names if name.endswith("_") and not name.startswith("_"))
     left = {name: getattr(estimator, name) for name in public if hasattr(estimator, name)}
     for name in [name for name, value in left.items() if isinstance(value, tuple)]:

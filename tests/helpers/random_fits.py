@@ -202,7 +202,7 @@ def problems(case):
     if "loss" not in case.parameters and not restricted and case.beta <= 1 and not np.isfinite(model.log_likelihood_):
         yield "log_likelihood_ is not finite"
     known = doc_prior is not None and doc_prior.for_training_documents() is not None
-    if model.fitted_.inference.has_one_maximum and not known and not np.array_equal(weights, model.doc_topic_):
+    if model._fitted.inference.has_one_maximum and not known and not np.array_equal(weights, model.doc_topic_):
         yield f"transform differs from doc_topic_ by {np.abs(weights - model.doc_topic_).max():g}"
     yield from falls(case, model)
     residual = model.history_.get("residual")

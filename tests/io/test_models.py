@@ -310,7 +310,7 @@ def test_a_file_of_version_2_transforms_as_it_did():
         assert abs(log_now - log_then) <= FOLD_IN_TOLERANCE * x.sum()
     perplexity = model.completion_perplexity(expected["documents"])
     np.testing.assert_allclose(perplexity, expected["completion_perplexity"], rtol=0.02)
-    np.testing.assert_array_equal(model.fitted_.document_prior, expected["document_prior"])
+    np.testing.assert_array_equal(model._fitted.document_prior, expected["document_prior"])
 
 
 # training documents beside the model file
@@ -356,7 +356,7 @@ def test_the_arrays_of_the_documents_are_files_beside_the_model(name, fitted_mem
         found = fitted_attributes(loaded)
         for attribute, value in fitted_attributes(model).items():
             assert same(found[attribute], value), attribute
-        rows = loaded.documents_.doc_topic
+        rows = loaded._training.doc_topic
         assert not rows.flags.writeable
         assert isinstance(rows.base, np.memmap)
         assert np.array_equal(loaded.transform(X_WITH_GAPS), model.transform(X_WITH_GAPS))
@@ -379,7 +379,7 @@ def test_a_model_without_documents_has_no_files_beside_it(tmp_path):
     model = PLSA(2, random_state=0).partial_fit(X)
     storage.save(model, tmp_path / "model", documents_beside=True)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert polyseme.load(tmp_path / "model").documents_ is None
+    assert polyseme.load(tmp_path / "model")._training is None
 
 
 def test_a_file_with_the_same_content_is_not_written(model, tmp_path, monkeypatch):
@@ -404,7 +404,7 @@ def test_arrays_are_written_and_checked_in_blocks(model, tmp_path, monkeypatch, 
     written = arrays_module.bytes_of
     monkeypatch.setattr(arrays_module, "bytes_of", lambda rows: (sizes.append(rows.nbytes), written(rows))[1])
     turned = copy(model)
-    turned.documents_ = replace(model.documents_, doc_topic=np.asarray(model.doc_topic_, order=order))
+    turned._training = replace(model._training, doc_topic=np.asarray(model.doc_topic_, order=order))
     storage.save(turned, tmp_path / "model", documents_beside=True)
     assert len(sizes) > 4
     assert max(sizes) <= 50

@@ -102,7 +102,7 @@ def test_training_perplexity_is_folded_in_perplexity_of_the_training_documents(m
 @pytest.mark.parametrize("smoothing", [0.0, 0.01, 1.0])
 def test_the_perplexity_of_a_uniform_model_is_the_size_of_the_vocabulary(model, smoothing):
     uniform = copy.copy(model)
-    uniform.fitted_ = replace(model.fitted_, topic_word=np.full((4, 50), 1 / 50), unigram=np.full(50, 1 / 50))
+    uniform._fitted = replace(model._fitted, topic_word=np.full((4, 50), 1 / 50), unigram=np.full(50, 1 / 50))
     assert uniform.perplexity(TEST) == pytest.approx(50, rel=1e-12)
     assert uniform.completion_perplexity(TEST, smoothing) == pytest.approx(50, rel=1e-12)
     assert uniform.completion_report(TEST).unigram_perplexity == pytest.approx(50, rel=1e-12)
@@ -389,7 +389,7 @@ def test_completion_of_documents_of_one_token(model):
     assert held_out.any()
     report = model.completion_report(X)
     assert report.tokens == held_out.sum()
-    prior = model.fitted_.document_prior
+    prior = model._fitted.document_prior
     p = smoothed(model, np.tile(prior / prior.sum(), (len(X), 1)), 0.01)
     assert report.perplexity == pytest.approx(oracles.perplexity(held_out, p), rel=1e-6)
 

@@ -101,7 +101,7 @@ def test_empty_documents_change_nothing():
 
 
 def test_a_topic_without_documents_shows_the_words_it_has():
-    before = PLSA(2, **SETTINGS).fit(X).fitted_
+    before = PLSA(2, **SETTINGS).fit(X)._fitted
     corpus = MemoryCorpus(as_counts(X, np.dtype(np.float64)))
     fitted = fold_in_training(
         corpus, np.vstack([before.topic_word, before.unigram]), before.inference,

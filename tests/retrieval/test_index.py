@@ -217,7 +217,7 @@ def test_every_model_finds_the_documents_of_a_topic(modeled, method):
 
 
 def test_documents_of_an_index_have_the_weights_of_the_model(modeled, model):
-    expected = model.fitted_.fold_in(sparse_counts(modeled.counts, model.components_.dtype)).doc_topic
+    expected = model._fitted.fold_in(sparse_counts(modeled.counts, model.components_.dtype)).doc_topic
     for row in range(59):
         np.testing.assert_allclose(modeled.scoring.model.weights_of(row), expected[row], atol=1e-5)
     assert not modeled.scoring.model.documents[-1].any()
@@ -226,7 +226,7 @@ def test_documents_of_an_index_have_the_weights_of_the_model(modeled, model):
 def test_queries_are_folded_in_by_likelihood_whatever_the_model(modeled, model):
     """Without the prior of the model, so the query has the weights of a PLSA with the same topics."""
     Q = modeled.query_counts([*QUERIES, "car neverseen"])
-    plain = replace(model.fitted_, inference=MaximumLikelihood())
+    plain = replace(model._fitted, inference=MaximumLikelihood())
     weights = plain.fold_in(sparse_counts(Q, model.components_.dtype)).doc_topic
     np.testing.assert_allclose(modeled.scoring.model.fold(Q), weights, atol=2e-3)
 
@@ -255,8 +255,8 @@ def test_every_model_is_saved_with_the_index(modeled, tmp_path):
 
 def test_a_model_can_be_given_as_fitted_topics_and_with_the_weights_of_its_documents(modeled, model):
     others = [
-        retrieval_corpus.index().set_model(model.fitted_, n_jobs=1),
-        retrieval_corpus.index().set_model(model, model.documents_.doc_topic),
+        retrieval_corpus.index().set_model(model._fitted, n_jobs=1),
+        retrieval_corpus.index().set_model(model, model._training.doc_topic),
     ]
     for other in others:
         for method in ("plsi-q", "plsi-u"):

@@ -63,7 +63,7 @@ def test_the_documents_of_a_topic_are_those_it_explains_best(at_once, background
     X = corpus()
     model = PLSA(K, background=background, random_state=0, dtype="float64", max_iter=50).fit(X)
     parts = [sp.csr_array(X[:70]), sp.csr_array(X[70:])]
-    found = topic_documents(model.fitted_, model.documents_, parts, 4)
+    found = topic_documents(model._fitted, model._training, parts, 4)
     expected, scores = naive(model, X, 4)
     assert found.documents == expected
     for topic, rows in enumerate(expected):
@@ -85,11 +85,9 @@ def test_a_document_of_words_that_no_other_has_is_not_the_typical_one():
 def test_a_shorter_list_is_the_beginning_of_a_longer_one():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)
-    longer, shorter = (
-        topic_documents(model.fitted_, model.documents_, [sp.csr_array(X)], n).documents for n in (10, 2)
-    )
+    longer, shorter = (topic_documents(model._fitted, model._training, [sp.csr_array(X)], n).documents for n in (10, 2))
     assert [rows[:2] for rows in longer] == shorter
-    assert topic_documents(model.fitted_, model.documents_, [sp.csr_array(X)], 0).documents == [[]] * K
+    assert topic_documents(model._fitted, model._training, [sp.csr_array(X)], 0).documents == [[]] * K
 
 
 def test_a_document_is_listed_for_at_most_three_topics_and_a_copy_for_none():
@@ -120,7 +118,7 @@ def test_a_topic_without_documents_has_none():
     X = corpus()
     model = PLSA(K, random_state=0).fit(X)
     model.doc_topic_[:, 2] = 0
-    found = topic_documents(model.fitted_, model.documents_, [sp.csr_array(X)], 3)
+    found = topic_documents(model._fitted, model._training, [sp.csr_array(X)], 3)
     assert found.documents[2] == []
     assert found.fit[2] == 0
 

@@ -42,10 +42,10 @@ def test_every_model_is_fitted_stored_and_loaded(name, tmp_path):
     assert model.max_iter == 5
     assert model.random_state == 3
     model.fit(X, Y, feature_names=[f"w{column}" for column in range(40)])
-    assert model.fitted_.n_topics == 4
+    assert model._fitted.n_topics == 4
     storage.save(model, tmp_path / "model.safetensors", documents_beside=True)
     loaded = polyseme.load(tmp_path / "model.safetensors")
-    assert loaded.with_documents(X[:30]).documents_.doc_topic.shape == (30, 4)
+    assert loaded.with_documents(X[:30])._training.doc_topic.shape == (30, 4)
 
 
 @EVERY
@@ -53,7 +53,7 @@ def test_models_declare_whether_they_are_fitted_from_shards(name, tmp_path):
     shards = write_shards([X], tmp_path / "shards", shard_nonzeros=X.nnz // 2)
     model = make_model(name, 4, max_iter=2, **NEEDS.get(name, {}))
     if MODELS[name].from_shards:
-        assert model.fit(shards, Y).documents_.doc_topic.shape == (80, 4)
+        assert model.fit(shards, Y)._training.doc_topic.shape == (80, 4)
     else:
         with pytest.raises(InputError, match="takes no shards"):
             model.fit(shards, Y)

@@ -142,11 +142,11 @@ def test_a_name_is_moved_with_its_words_and_lost_without_them(run: polyseme.Run)
     from polyseme.runs.changes import names_after_refit
 
     after = copy(run.model)
-    after.fitted_ = replace(run.view.fitted, topic_word=run.view.fitted.topic_word[::-1])
+    after._fitted = replace(run.view.fitted, topic_word=run.view.fitted.topic_word[::-1])
     assert names_after_refit({0: "a", 1: "b"}, [], run.model, after)["topic_names"] == {1: "a", 0: "b"}
     other = np.roll(run.view.fitted.topic_word, 1, axis=1)
     other[0] = run.view.fitted.topic_word[0]
-    after.fitted_ = replace(run.view.fitted, topic_word=other)
+    after._fitted = replace(run.view.fitted, topic_word=other)
     if 0.5 * np.abs(other[1] - run.view.fitted.topic_word[1]).sum() > 0.5:
         assert names_after_refit({0: "a", 1: "b"}, [], run.model, after)["topic_names"] == {0: "a"}
 

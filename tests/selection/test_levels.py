@@ -42,7 +42,7 @@ def planted():
 
 def test_a_planted_tree_is_found_and_levels_end_when_they_predict_no_better(planted):
     _, topics, model, found = planted
-    assert [level.model.fitted_.n_topics for level in found] == [6, 12]  # 24 topics would be possible
+    assert [level.model._fitted.n_topics for level in found] == [6, 12]  # 24 topics would be possible
     groups = topics // CHILDREN
     main = model.doc_topic_.argmax(axis=1)
     group_of = {z: np.bincount(groups[main == z]).argmax() for z in range(GROUPS)}
@@ -63,12 +63,12 @@ def test_a_planted_tree_is_found_and_levels_end_when_they_predict_no_better(plan
 def test_expected_counts_of_topics_sum_to_the_counts_and_of_children_to_those_of_their_topic(planted):
     X, _, model, _ = planted
     counts = sparse_counts(X, np.dtype(np.float32))
-    tokens = TopicTokens(model.fitted_, model.documents_, counts, n_threads=1)
+    tokens = TopicTokens(model._fitted, model._training, counts, n_threads=1)
     total = sum(tokens.of(topic).matrix() for topic in range(GROUPS))
     np.testing.assert_allclose(total.toarray(), X.toarray(), rtol=1e-5)
     own = tokens.enough(0)
     split = PLSA(2, random_state=0, n_jobs=1).fit(own.matrix())
-    of_children = TopicTokens(split.fitted_, split.documents_, own, n_threads=1)
+    of_children = TopicTokens(split._fitted, split._training, own, n_threads=1)
     total = of_children.of(0).matrix() + of_children.of(1).matrix()
     np.testing.assert_allclose(total.toarray(), own.matrix().toarray(), rtol=1e-4, atol=1e-6)
 
@@ -97,7 +97,7 @@ def test_every_level_folds_in_is_saved_and_has_all_documents(planted, tmp_path):
     for level in found:
         fine = level.model
         np.testing.assert_allclose(fine.transform(X[:20]), fine.doc_topic_[:20], atol=1e-3)
-        assert fine.fitted_.document_prior.shape == (fine.fitted_.n_topics,)
+        assert fine._fitted.document_prior.shape == (fine._fitted.n_topics,)
         fine.save(tmp_path / "level.safetensors")
         np.testing.assert_array_equal(load(tmp_path / "level.safetensors").components_, fine.components_)
     assert found[-1].model.log_likelihood_ > found[0].model.log_likelihood_ > model.log_likelihood_

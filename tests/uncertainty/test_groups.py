@@ -27,7 +27,7 @@ def words_of(X, groups, clusters=None):
     model = PLSA(2, init=(None, TOPICS), n_jobs=1).fit(X)
     membership = sp.csr_array(np.array([groups == 0, groups == 1], dtype=float))
     counts = sparse_counts(X, np.dtype(np.float32))
-    return compare_words(counts, model.fitted_, membership, clusters, 0.95)
+    return compare_words(counts, model._fitted, membership, clusters, 0.95)
 
 
 def test_a_word_that_a_group_uses_more_is_found_in_its_topic():

@@ -49,7 +49,7 @@ def test_held_out_documents_show_whether_words_change(change):
     X, numbers, topics = corpus(change)
     model = PLSA(2, init=(None, topics[:2] + 0.3 * topics[2:]), n_jobs=1)
     model.set_params(init=(None, model.init[1] / model.init[1].sum(axis=1, keepdims=True)))
-    fitted = model.fit(X).fitted_
+    fitted = model.fit(X)._fitted
     tokens, shrinkage = period_tokens(sparse_counts(X, np.dtype(np.float32)), fitted, numbers, 6, 0)
     assert sum(part.sum() for part in tokens) == pytest.approx(X.sum(), rel=1e-4)
     if change == 0:
@@ -65,7 +65,7 @@ def test_held_out_documents_show_whether_words_change(change):
 
 def test_documents_without_a_period_are_ignored():
     X, numbers, topics = corpus(0.0, 60)
-    fitted = PLSA(2, init=(None, topics[:2]), n_jobs=1).fit(X).fitted_
+    fitted = PLSA(2, init=(None, topics[:2]), n_jobs=1).fit(X)._fitted
     numbers = np.where(numbers == 3, -1, numbers)
     tokens, _ = period_tokens(sparse_counts(X, np.dtype(np.float32)), fitted, numbers, 6, 0)
     assert sum(part.sum() for part in tokens) == pytest.approx(X.toarray()[numbers >= 0].sum(), rel=1e-4)

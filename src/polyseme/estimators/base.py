@@ -189,7 +189,7 @@ class LargestTopic:
 
 
 class FittedDecomposition(LargestTopic, CountDecomposition):
-    """Base class of estimators that hold a fitted model (`fitted_`) and its training documents (`documents_`).
+    """Base class of estimators that hold a fitted model (`_fitted`) and its training documents (`_training`).
 
     Attributes of the estimator are read-only properties over these two objects.
     """
@@ -213,10 +213,10 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
     """Whether `with_edited_topics` can merge and remove topics and ban words."""
     _refits: ClassVar[bool] = False
     """Whether `refitting` can start a fit from the current topics."""
-    fitted_: FittedTopics
-    """The fitted model."""
-    documents_: TrainingDocuments | None = None
-    """The training documents; None after `partial_fit`."""
+    _fitted: FittedTopics
+    """The fitted model, `fitted_` in a file."""
+    _training: TrainingDocuments | None = None
+    """The training documents, `documents_` in a file; None after `partial_fit`."""
     n_jobs: int | None
     log_likelihood_: float
     history_: dict[str, Array]
@@ -233,10 +233,13 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
                 tags.input_tags.allow_nan = accepts_missing_entries(self)
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
+
     @property
     def _topics(self) -> FittedTopics:
         """The fitted model. Raises NotFittedError, which is an AttributeError, before a fit."""
-        fitted: FittedTopics | None = vars(self).get("fitted_")
+        fitted: FittedTopics | None = vars(self).get("_fitted")
         if fitted is None:
             raise NotFittedError(f"This {type(self).__name__} is not fitted: call fit first.")
         return fitted
@@ -245,9 +248,9 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
     def _documents(self) -> TrainingDocuments:
         """The training documents. Raises AttributeError after `partial_fit`."""
         self._topics  # noqa: B018, raises NotFittedError before a fit
-        if self.documents_ is None:
+        if self._training is None:
             raise AttributeError(f"This {type(self).__name__} does not know its training documents: use transform.")
-        return self.documents_
+        return self._training
 
     @property
     def components_(self) -> Array:  # type: ignore[override]
@@ -331,7 +334,7 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         """
         self._check_edits_topics()
         check_is_fitted(self)
-        edit = TopicEdit.of(groups, banned, *self.fitted_.topic_word.shape)
+        edit = TopicEdit.of(groups, banned, *self._fitted.topic_word.shape)
         model = copy(self)
         model._edit_topics(edit)
         return model._fold_in_documents(X, sample_weight, edit.banned)
@@ -363,7 +366,7 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         model = copy(self)
         with model._corpus_of(X) as corpus:
             model._complete_topics(corpus.unigram)
-        return clone(self).set_params(n_components=model.fitted_.n_topics, init=model._start_of(X))
+        return clone(self).set_params(n_components=model._fitted.n_topics, init=model._start_of(X))
 
     def _check_edits_topics(self) -> None:
         """Raise UnsupportedError if `with_edited_topics` cannot edit the topics of this class or of this fit."""
@@ -372,7 +375,7 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
                 f"The topics of a {type(self).__name__} depend on each other and cannot be merged, removed or changed: "
                 "rename them, or fit again with another number of topics."
             )
-        fitted: FittedTopics | None = vars(self).get("fitted_")
+        fitted: FittedTopics | None = vars(self).get("_fitted")
         if fitted is not None and not fitted.inference.is_likelihood:
             # A word that the remaining topics hardly have would dominate a loss such as (x - q)^2 / q.
             raise UnsupportedError(
@@ -399,17 +402,17 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
 
     def _start_of(self, X: Any) -> tuple[Any, Array]:
         """Return the parameter `init` with which a fit to X starts from the topics: it folds in the documents first."""
-        return None, self.fitted_.topic_word
+        return None, self._fitted.topic_word
 
     def _edit_topics(self, edit: TopicEdit) -> None:
-        """Replace the topics of `fitted_` by the edited ones, and change everything that depends on their number."""
+        """Replace the topics of `_fitted` by the edited ones, and change everything that depends on their number."""
         raise NotImplementedError
 
     def _complete_topics(self, unigram: Floats) -> None:
         """Give words that occur, but have probability zero in all topics, a probability in every topic."""
-        fitted = self.fitted_
+        fitted = self._fitted
         completed = with_missing_words(fitted.topic_word, fitted.missing_words(unigram), unigram)
-        self.fitted_ = replace(fitted, topic_word=completed)
+        self._fitted = replace(fitted, topic_word=completed)
 
     def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
         """Return the attributes of the estimator that follow from the training documents and are not in `folded`."""
@@ -429,20 +432,20 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
             return
         data = training_data(self, X, sample_weight, reset=False)
         counts = without_words(data.X, banned) if len(banned) else data.X
-        memory = MemoryCorpus(as_counts(counts, self.fitted_.topic_word.dtype), data.weights, n_threads)
+        memory = MemoryCorpus(as_counts(counts, self._fitted.topic_word.dtype), data.weights, n_threads)
         check_has_words(memory)
         yield memory
 
     def _fold_in_documents(self, X: Any, sample_weight: Any, banned: Sequence[int] | Array = ()) -> Self:
         """Fold in documents, and set what follows from them. The estimator must be a copy, because it changes."""
-        background = self.fitted_.inference.background
+        background = self._fitted.inference.background
         if is_stored(X) and background is not None and background.joint:
             raise UnsupportedError(
                 "The training documents of a model with a JointBackground cannot be shards: give an array."
             )
         with self._corpus_of(X, sample_weight, banned) as corpus:
             self._complete_topics(corpus.unigram)
-            fitted = self.fitted_
+            fitted = self._fitted
             folded = fold_in_training(
                 corpus, fitted.topic_word, fitted.inference, active=fitted.active, unigram=corpus.unigram,
                 n_tokens=corpus.tokens, n_documents=corpus.documents, vocabulary=fitted.vocabulary,
@@ -452,14 +455,14 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         return self
 
     def _set_documents(self, folded: FoldedTraining, attributes: Mapping[str, Any]) -> None:
-        self.fitted_, self.documents_ = folded[:2]
-        if self.fitted_.inference.is_likelihood:
+        self._fitted, self._training = folded[:2]
+        if self._fitted.inference.is_likelihood:
             self.log_likelihood_ = folded.log_likelihood
         for name, value in attributes.items():
             setattr(self, name, value)
 
     def _set_words(self, names: Array) -> None:
-        self.fitted_ = replace(self.fitted_, vocabulary=names)
+        self._fitted = replace(self._fitted, vocabulary=names)
 
     def _set_fitted(
         self, folded: FoldedTraining, end: FitSummary, of_documents: Mapping[str, Any] | None = None
@@ -490,7 +493,7 @@ def times_components(weights: Any, components: Array) -> Array:
 
 def _has_likelihood(estimator: TopicEstimator) -> bool:
     """Return True, or raise UnsupportedError if the model has no likelihood to score words with."""
-    if vars(estimator).get("fitted_") is not None:
+    if vars(estimator).get("_fitted") is not None:
         estimator._check_likelihood()
     elif not as_loss(getattr(estimator, "loss", KULLBACK_LEIBLER)).is_likelihood:
         raise UnsupportedError("score is a likelihood of held-out words: use loss='kullback-leibler'.")
@@ -560,16 +563,16 @@ class TopicEstimator(FittedDecomposition):
         if is_stored(X):
             check_no_weights(None, entry_weight)
             with stored_session(self, X, n_threads) as corpus:
-                return fold_in_stored(self.fitted_, corpus)
+                return fold_in_stored(self._fitted, corpus)
         if self._weighs_entries:
             X, entries, _ = observed_data(self, X, entry_weight, reset=False)
         else:
             X, entries = count_data(self, X, reset=False), None
         if entries is not None:
             counts = sparse_counts(X, self.components_.dtype)
-            return self.fitted_.fold_in(counts, n_threads=n_threads, entries=entries).doc_topic
+            return self._fitted.fold_in(counts, n_threads=n_threads, entries=entries).doc_topic
         batches = row_batches(X, self.components_.dtype)
-        return np.concatenate([self.fitted_.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
+        return np.concatenate([self._fitted.fold_in(counts, n_threads=n_threads).doc_topic for counts in batches])
 
     def inverse_transform(self, X: Any) -> Array:
         """Return the distributions of words that topic weights represent, P(w|d) = sum_z P(z|d) P(w|z).
@@ -589,7 +592,7 @@ class TopicEstimator(FittedDecomposition):
         """
         check_is_fitted(self)
         probabilities = times_components(X, self.components_)
-        background = self.fitted_.inference.background
+        background = self._fitted.inference.background
         if background is None or background.joint:
             return probabilities
         mixed = (1 - background.share) * probabilities + background.share * background.word_probabilities
@@ -615,7 +618,7 @@ class TopicEstimator(FittedDecomposition):
             `bounds` and `parameters` describe the posterior of each document, in models that have one.
         """
         check_is_fitted(self)
-        fitted = with_inference(self.fitted_, inference)
+        fitted = with_inference(self._fitted, inference)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         return fitted.fold_in(counts, n_threads=effective_threads(self.n_jobs))
 
@@ -685,8 +688,8 @@ class TopicEstimator(FittedDecomposition):
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         n_threads = effective_threads(self.n_jobs)
         if weights is None:
-            weights = self.fitted_.fold_in(counts, n_threads=n_threads)
-        probabilities = self.fitted_.token_probabilities(weights, counts, n_threads=n_threads)
+            weights = self._fitted.fold_in(counts, n_threads=n_threads)
+        probabilities = self._fitted.token_probabilities(weights, counts, n_threads=n_threads)
         return score_tokens("folded in", counts, probabilities, self.unigram_, unseen=unseen)
 
     @available_if(_has_likelihood)  # type: ignore[untyped-decorator]
@@ -706,8 +709,8 @@ class TopicEstimator(FittedDecomposition):
         check_is_fitted(self)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
         n_threads = effective_threads(self.n_jobs)
-        weights = self.fitted_.fold_in(counts, n_threads=n_threads)
-        p = self.fitted_.token_probabilities(weights, counts, n_threads=n_threads).astype(np.float64)
+        weights = self._fitted.fold_in(counts, n_threads=n_threads)
+        p = self._fitted.token_probabilities(weights, counts, n_threads=n_threads).astype(np.float64)
         known = self.unigram_[counts.indices] > 0
         with np.errstate(divide="ignore"):
             logs = np.where(known, counts.values * np.log(np.where(known, p, 1.0)), 0.0)
@@ -730,7 +733,7 @@ class TopicEstimator(FittedDecomposition):
         """
         check_is_fitted(self)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
-        fitted = self.fitted_
+        fitted = self._fitted
         weights = fitted.fold_in(counts, n_threads=effective_threads(self.n_jobs))
         operands = fitted.inference.operands(weights, fitted.topic_word)
         A, B = posterior_operands(operands, fitted.inference.temperature)
@@ -820,7 +823,7 @@ class TopicEstimator(FittedDecomposition):
         seed = as_seed(own if random_state is None else random_state)
         n_splits = check_integer("n_splits", n_splits, least=1)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
-        n_threads, fitted = effective_threads(self.n_jobs), with_inference(self.fitted_, inference)
+        n_threads, fitted = effective_threads(self.n_jobs), with_inference(self._fitted, inference)
         reports = []
         for split in range(n_splits):
             halves = split_tokens(counts, seed + (split << 32))  # so no two seeds share a split
@@ -890,7 +893,7 @@ class TopicEstimator(FittedDecomposition):
         amounts, names = word_amounts(self), names_of_words(self, vocabulary)
         words = words_of_amounts(amounts, names, n_words, relevance=check_share("relevance", relevance))
         fit = np.full(len(self.components_), np.nan)
-        if self.documents_ is not None:
+        if self._training is not None:
             fit = topic_fit(self.doc_topic_, self.topic_doc_)
         notes = []
         if amounts.unit != "documents":
@@ -914,11 +917,11 @@ class TopicEstimator(FittedDecomposition):
         return bundle
 
     def _topics_html(self) -> str:
-        return self.topics()._repr_html_() if vars(self).get("documents_") is not None else ""
+        return self.topics()._repr_html_() if vars(self).get("_training") is not None else ""
 
     def _check_likelihood(self) -> None:
         """Raise UnsupportedError if the model has no likelihood to score words with."""
-        if not self.fitted_.inference.is_likelihood:
+        if not self._fitted.inference.is_likelihood:
             raise UnsupportedError(
                 f"This {type(self).__name__} was fitted to a loss without a likelihood, so it has no perplexity and no "
                 "score: use loss='kullback-leibler'."
@@ -938,7 +941,7 @@ class TopicEstimator(FittedDecomposition):
 def share_fit(source: FittedDecomposition, target: FittedDecomposition) -> None:
     """Set the fit of one estimator in another that has the same fitted model and training documents."""
     clear_fit(target)
-    names = ("n_features_in_", "feature_names_in_", "fitted_", "documents_", "log_likelihood_", "history_", "n_iter_")
+    names = ("n_features_in_", "feature_names_in_", "_fitted", "_training", "log_likelihood_", "history_", "n_iter_")
     for name in (*names, "converged_", "solver_"):
         if name in vars(source):  # feature names are optional
             setattr(target, name, getattr(source, name))
@@ -952,7 +955,7 @@ def stored_session(estimator: FittedDecomposition, shards: Any, n_threads: int) 
             f"The shards have {shards.shape[1]} words, but the model has {estimator.n_features_in_}: "
             "write the shards with the vocabulary of the model."
         )
-    with shards.session(estimator.fitted_.topic_word.dtype, n_threads) as corpus:
+    with shards.session(estimator._fitted.topic_word.dtype, n_threads) as corpus:
         yield corpus
 
 

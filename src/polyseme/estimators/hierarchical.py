@@ -393,7 +393,7 @@ class HierarchicalPLSA(TopicEstimator):
         self.silent_ = np.array(tree.silent, dtype=np.int64)
 
     def _complete_topics(self, unigram: Floats) -> None:
-        missing = self.fitted_.missing_words(unigram)
+        missing = self._fitted.missing_words(unigram)
         # A leaf is a mixture of nodes, so changing all nodes changes the leaves as the inherited method does.
         self.node_word_ = with_missing_words(self.node_word_, missing, unigram)
         super()._complete_topics(unigram)

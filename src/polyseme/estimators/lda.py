@@ -454,10 +454,10 @@ class LDA(TopicEstimator):
         return {"bound_": folded.bound + topics_term}
 
     def _edit_topics(self, edit: TopicEdit) -> None:
-        fitted = self.fitted_
+        fitted = self._fitted
         if fitted.inference.kind == DirichletPosterior.kind:
             posterior = self._posterior.edited(edit)
-            self.fitted_ = replace(
+            self._fitted = replace(
                 fitted,
                 topic_word=posterior.means(edit.banned),
                 topic_weights=edit.sums(fitted.topic_weights),
@@ -466,10 +466,10 @@ class LDA(TopicEstimator):
             )
             self.doc_topic_prior_, self.topic_word_prior_ = posterior.alpha, posterior.eta
         else:
-            self.fitted_ = edited_likelihood(fitted, edit)
+            self._fitted = edited_likelihood(fitted, edit)
             merged = Dirichlet(tuple(self.doc_topic_prior_)).with_merged_columns(edit.groups)
             self.doc_topic_prior_ = np.array(merged.alpha)
-        self.n_components = self.fitted_.n_topics
+        self.n_components = self._fitted.n_topics
         if np.ndim(self.doc_topic_prior) == 1:
             self.doc_topic_prior = self.doc_topic_prior_
         seeds = self.topic_word_prior
@@ -549,8 +549,8 @@ def _set_posterior(estimator: LDA, state: PosteriorState, totals: SeenTotals, vo
     expected = state.counts[:, :K].sum(axis=0, dtype=np.float64)
     total = expected.sum()
     clear_fit(estimator)
-    estimator.documents_ = None
-    estimator.fitted_ = FittedTopics(
+    estimator._training = None
+    estimator._fitted = FittedTopics(
         dirichlet_means(lambda_),
         # Counts that are tiny compared with the prior vanish in lambda. After such a call all topics are equal.
         expected / total if total > 0 else np.full(K, 1.0 / K),

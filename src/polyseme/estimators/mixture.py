@@ -213,8 +213,8 @@ class MultinomialMixture(TopicEstimator):
         return {"log_evidence_": folded.bound}
 
     def _edit_topics(self, edit: TopicEdit) -> None:
-        self.fitted_ = edited_likelihood(self.fitted_, edit)
-        self.n_components = self.fitted_.n_topics
+        self._fitted = edited_likelihood(self._fitted, edit)
+        self.n_components = self._fitted.n_topics
 
     def _starts(self, corpus: MemoryCorpus, K: int, n_init: int, pseudo_counts: float) -> Iterator[Start[MixtureRun]]:
         """Yield the starts."""

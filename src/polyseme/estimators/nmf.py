@@ -270,12 +270,12 @@ class NMF(FittedDecomposition):
         n_threads, parts = effective_threads(self.n_jobs), []
         if entries is not None:
             counts = sparse_counts(X, self.components_.dtype)
-            weights = self.fitted_.fold_in(counts, n_threads=n_threads, entries=entries)
+            weights = self._fitted.fold_in(counts, n_threads=n_threads, entries=entries)
             if not self._is_likelihood:
                 return weights.parameters["factor"]
             return _scaled(weights.doc_topic, _expected_totals(counts, weights.doc_topic, self.components_, entries))
         for counts in row_batches(X, self.components_.dtype):
-            weights = self.fitted_.fold_in(counts, n_threads=n_threads)
+            weights = self._fitted.fold_in(counts, n_threads=n_threads)
             if self._is_likelihood:
                 parts.append(_scaled(weights.doc_topic, _known_totals(counts, self.components_)))
             else:
@@ -285,7 +285,7 @@ class NMF(FittedDecomposition):
     def _transform_stored(self, X: Any) -> Array:
         """Return W of the documents of shards, an array in memory."""
         with stored_session(self, X, effective_threads(self.n_jobs)) as corpus:
-            doc_topic = fold_in_stored(self.fitted_, corpus)
+            doc_topic = fold_in_stored(self._fitted, corpus)
             totals = corpus.map(known_totals, shared=(self.components_,))
         return _scaled(doc_topic, np.concatenate(totals))
 
@@ -367,8 +367,8 @@ class NMF(FittedDecomposition):
         }
 
     def _edit_topics(self, edit: TopicEdit) -> None:
-        self.fitted_ = edited_likelihood(self.fitted_, edit)
-        self.n_components = self.fitted_.n_topics
+        self._fitted = edited_likelihood(self._fitted, edit)
+        self.n_components = self._fitted.n_topics
 
     @contextmanager
     def _corpus_of(self, X: Any, sample_weight: Any = None, banned: Sequence[int] | Array = ()) -> Iterator[Corpus]:

@@ -69,7 +69,7 @@ def _has_partial_fit(estimator: PLSA) -> bool:
             "doc_topic_prior that needs all documents at once."
         )
     if (
-        vars(estimator).get("fitted_") is None
+        vars(estimator).get("_fitted") is None
         and isinstance(estimator.init, str)
         and estimator.init not in _STREAM_INITS
     ):
@@ -405,8 +405,8 @@ class PLSA(TopicEstimator):
         dtype = np.dtype(np.float32) if model.dtype is None else factor_dtype(model.dtype, topics)
         K, n_words = topics.shape
         model.n_features_in_ = n_words
-        model.documents_ = None
-        model.fitted_ = FittedTopics(
+        model._training = None
+        model._fitted = FittedTopics(
             np.ascontiguousarray(topics, dtype=dtype), np.full(K, 1 / K), topics.mean(axis=0), np.ones(K, dtype=bool),
             0.0, 0.0, MaximumLikelihood(), names_or_none(vocabulary, n_words),
         )  # fmt: skip
@@ -435,12 +435,12 @@ class PLSA(TopicEstimator):
         """
         check_is_fitted(self)
         given = checked_topics(components)
-        before = self.fitted_
+        before = self._fitted
         if given.shape[1] != before.topic_word.shape[1]:
             raise InputError(f"components must have the model's {before.topic_word.shape[1]} words.")
         model = copy(self)
         model.n_components = len(given)
-        model.fitted_ = replace(
+        model._fitted = replace(
             before, topic_word=normalize_rows(given).astype(before.topic_word.dtype), active=np.ones(len(given), bool)
         )
         return model._fold_in_documents(X, sample_weight)
@@ -456,7 +456,7 @@ class PLSA(TopicEstimator):
         from polyseme.estimators.nmf import NMF
 
         check_is_fitted(self)
-        if self.documents_ is None:
+        if self._training is None:
             raise UnsupportedError("to_nmf needs the training documents, not known after partial_fit: use fit.")
         if not self._topics.inference.is_likelihood:
             raise UnsupportedError(
@@ -515,8 +515,8 @@ class PLSA(TopicEstimator):
         return cast(MaximumLikelihood, self._topics.inference)
 
     def _edit_topics(self, edit: TopicEdit) -> None:
-        self.fitted_ = edited_likelihood(self.fitted_, edit)
-        self.n_components = self.fitted_.n_topics
+        self._fitted = edited_likelihood(self._fitted, edit)
+        self.n_components = self._fitted.n_topics
         doc_prior, word_prior = as_prior(self.doc_topic_prior), as_prior(self.topic_word_prior)
         if doc_prior is not None:
             self.doc_topic_prior = doc_prior.with_merged_columns(edit.groups)
@@ -526,7 +526,7 @@ class PLSA(TopicEstimator):
             self.topic_word_prior = word_prior.with_merged_rows(edit.groups, edit.banned.tolist())
 
     def _start_of(self, X: Any) -> tuple[Any, Array]:
-        background = self.fitted_.inference.background
+        background = self._fitted.inference.background
         if background is None or not background.joint:
             return super()._start_of(X)
         model = self.with_documents(X)  # weights do not follow from the topics alone
@@ -588,7 +588,7 @@ def next_documents(
 ) -> tuple[MemoryCorpus, Array | None, FittedTopics | None]:
     """Return the documents of a call of `partial_fit`, the words, and the fitted model (None in the first call)."""
     n_threads = effective_threads(check_n_jobs(estimator.n_jobs))
-    before: FittedTopics | None = vars(estimator).get("fitted_")
+    before: FittedTopics | None = vars(estimator).get("_fitted")
     X, weights, vocabulary, _ = training_data(estimator, X, sample_weight, reset=before is None)
     dtype = factor_dtype(estimator.dtype, X) if before is None else before.topic_word.dtype
     return (
@@ -657,8 +657,8 @@ def _set_stream(estimator: PLSA, stream: Stream, model: Model, totals: SeenTotal
     components = np.ascontiguousarray((joint / np.where(mass > 0, mass, 1)).astype(joint.dtype).T)
     components[mass <= 0] = totals.unigram
     clear_fit(estimator)
-    estimator.documents_ = None
-    estimator.fitted_ = FittedTopics(
+    estimator._training = None
+    estimator._fitted = FittedTopics(
         components,
         mass / mass.sum(),
         totals.unigram,

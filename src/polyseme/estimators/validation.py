@@ -332,9 +332,9 @@ def check_not_shards(estimator: Any, X: Any) -> None:
 
 def clear_fit(estimator: Any) -> None:
     """Remove the attributes of an earlier fit, except those that validation of the new data has just set."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]:
-        if name not in ("n_features_in_", "feature_names_in_"):
-            delattr(estimator, name)
+    fitted = [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
+    for name in {*fitted, "_fitted", "_training"} & vars(estimator).keys() - {"n_features_in_", "feature_names_in_"}:
+        delattr(estimator, name)
 
 
 def as_solver(solver: Any) -> Solver:

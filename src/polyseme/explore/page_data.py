@@ -724,7 +724,7 @@ def _unigram(counts: Any) -> Floats:
 
 def _documents_of(model: Any, counts: Any) -> TrainingDocuments:
     """Return the training documents if `counts` has as many rows, else the documents of `counts`, folded in."""
-    documents, fitted, doc_weights = model.documents_, model.fitted_, _doc_weights(counts)
+    documents, fitted, doc_weights = model._training, model._fitted, _doc_weights(counts)
     if documents is not None and len(documents.doc_topic) == counts.shape[0]:
         return TrainingDocuments(doc_weights, documents.doc_topic, documents.background)
     dtype, n_threads = fitted.topic_word.dtype, effective_threads(None)

@@ -304,12 +304,12 @@ class _Reader:
             else:
                 setattr(model, name, _checked_array(name, value, field, sizes))
         if _FITTED in values:
-            model.fitted_ = self._fitted(values[_FITTED], _part(tensors, _FITTED), model_class, sizes)
+            model._fitted = self._fitted(values[_FITTED], _part(tensors, _FITTED), model_class, sizes)
             if _DOCUMENTS not in values:
                 raise ValueError(f"{_DOCUMENTS} is missing")
-            arrays, model.documents_ = _part(tensors, _DOCUMENTS), None
+            arrays, model._training = _part(tensors, _DOCUMENTS), None
             if values[_DOCUMENTS] is not None:
-                model.documents_ = _documents(arrays, type(model.fitted_.inference), sizes)
+                model._training = _documents(arrays, type(model._fitted.inference), sizes)
             elif arrays:
                 raise ValueError(f"{_DOCUMENTS} is null, but {min(arrays)} is given")
         if "W" in sizes and values.get("n_features_in_", sizes["W"]) != sizes["W"]:
@@ -443,15 +443,12 @@ def _check_prior(prior: Any, n_topics: int, inference: Mapping[str, Any]) -> Non
 def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the tensors of a fitted estimator; names of nested tensors have a prefix."""
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
-    tensors: dict[str, Array] = {}
-    plain: dict[str, Any] = {}
+    plain, parts = _describe_parts(model)
+    tensors = {prefix + name: array for name, array in parts.items()}
     nested: dict[str, Any] = {}
     for name, value in fitted.items():
         if name == "history_":
             tensors.update({prefix + _HISTORY + column: array for column, array in value.items()})
-        elif isinstance(value, FittedTopics | TrainingDocuments):
-            plain[name], arrays = _describe_fitted(value) if name == _FITTED else _describe_documents(value)
-            tensors.update({f"{prefix}{name}.{key}": array for key, array in arrays.items()})
         elif isinstance(value, BaseEstimator):
             _check_own_class(value)
             nested[name], more = _to_header(value, f"{prefix}{name}.")
@@ -469,6 +466,18 @@ def _to_header(model: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Array
         "history": list(fitted.get("history_", ())),
     }
     return header | ({"nested": nested} if nested else {}), tensors
+
+
+def _describe_parts(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the fields of the fitted model and the training documents that an estimator holds, if it does."""
+    if "_fitted" not in vars(model):
+        return {}, {}
+    described = {_FITTED: _describe_fitted(model._fitted)}
+    if model._training is not None:
+        described[_DOCUMENTS] = _describe_documents(model._training)
+    plain = {_DOCUMENTS: None} | {name: values for name, (values, _) in described.items()}
+    arrays = {f"{name}.{key}": array for name, (_, part) in described.items() for key, array in part.items()}
+    return plain, arrays
 
 
 def _describe_fitted(fitted: Any) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -61,7 +61,7 @@ class WordAmounts(NamedTuple):
 
 def fitted_topics(model: Any) -> FittedTopics | None:
     """Return the FittedTopics that an estimator holds, or `model` if it is one; None for any other object."""
-    fitted = model if isinstance(model, FittedTopics) else getattr(model, "fitted_", None)
+    fitted = model if isinstance(model, FittedTopics) else getattr(model, "_fitted", None)
     return fitted if isinstance(fitted, FittedTopics) else None
 
 

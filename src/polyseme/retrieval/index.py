@@ -216,7 +216,7 @@ class SearchIndex:
         Parameters
         ----------
         model : estimator or FittedTopics
-            Fitted PLSA, NMF, LDA, HierarchicalPLSA or CorrelatedTopicModel with the same vocabulary, or its `fitted_`.
+            Fitted PLSA, NMF, LDA, HierarchicalPLSA or CorrelatedTopicModel with the same vocabulary.
             The topics of a tree are its leaves.
         doc_topic : array-like of shape (n_documents, K), default=None
             P(z|d) of the documents of the index, if it is known, such as `doc_topic_` of a model that was fitted to

@@ -415,7 +415,7 @@ def fit_topic_space(
         ).fit(counts)
         for size in checked
     ]  # fmt: skip
-    return TopicSpace.of([model.fitted_ for model in models], [model.doc_topic_ for model in models], counts)
+    return TopicSpace.of([model._fitted for model in models], [model.doc_topic_ for model in models], counts)
 
 
 def _doc_topic(space: TopicSpace) -> Array:

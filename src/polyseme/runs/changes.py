@@ -65,7 +65,7 @@ def names_after_refit(names: Mapping[int, str], hidden: Sequence[int], before: A
     names, hidden : given names and hidden topics before the refit. They move to the topics with the most similar words,
     or are dropped if the two topics overlap by less than MIN_OVERLAP.
     """
-    order, distance = align(before.fitted_.topic_word, after.fitted_.topic_word)
+    order, distance = align(before._fitted.topic_word, after._fitted.topic_word)
     from_model = {topic: name for topic, name in enumerate(after._own_topic_names) if name}
     kept = {int(order[topic]): name for topic, name in names.items() if distance[topic] <= 1 - MIN_OVERLAP}
     moved = sorted(int(order[topic]) for topic in hidden if distance[topic] <= 1 - MIN_OVERLAP)

@@ -106,7 +106,7 @@ def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[int, LevelInfo
         try:
             for level in make_levels(run.model, corpus, rows, sample, random_state=seed, progress=update):
                 level.model.set_vocabulary(run.vocabulary)
-                levels[level.model.fitted_.n_topics] = draft.save_level(level)
+                levels[level.model._fitted.n_topics] = draft.save_level(level)
         except KeyboardInterrupt:
             draft.keep_levels(levels)
             draft.report.note("Stopped while finer levels were made: the run has the levels that were complete.")

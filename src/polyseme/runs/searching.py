@@ -300,9 +300,9 @@ def _new_index(store: RunStore, scratch: Path, report: Reporter) -> SearchIndex:
     with report.stage("Building the search index, once for this run"):  # after all checks of the run
         index = SearchIndex.of_parts(
             store.shards, store.vocabulary, ids=ids, titles=names, excerpts=excerpts, vectorizer=vectorizer,
-            allocate=in_memory if corpus.fits_in_memory(model.fitted_.n_topics) else in_files(scratch),
+            allocate=in_memory if corpus.fits_in_memory(model._fitted.n_topics) else in_files(scratch),
         )  # fmt: skip
-        return index.set_model(model.fitted_, model.documents_.doc_topic)
+        return index.set_model(model._fitted, model._training.doc_topic)
 
 
 def _word_rules(store: RunStore) -> WordRules:

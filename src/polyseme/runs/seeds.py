@@ -60,7 +60,7 @@ def seed_documents(seeds: Mapping[str, Sequence[int]], doc_topic: Array, corpus:
 
 def drifted_topics(model: Any, seeds: SeedColumns, corpus: RunCorpus, vocabulary: Sequence[str]) -> dict[int, str]:
     """Return a sentence about each topic with seed words that should not get the name of its seeds."""
-    doc_topic, notes = model.documents_.doc_topic, dict[int, str]()
+    doc_topic, notes = model._training.doc_topic, dict[int, str]()
     found = seed_documents(seeds.columns, doc_topic, corpus)
     n_documents, n_topics = doc_topic.shape
     for topic, (name, columns) in enumerate(seeds.columns.items()):

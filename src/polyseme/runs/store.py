@@ -339,10 +339,10 @@ class RunStore:
         kind = type(model).__name__
         self.require(isinstance(model, FittedDecomposition), f"its model is of the class {kind}, which has no topics")
         self.require("log_likelihood_" in vars(model), "its model has no log_likelihood_")
-        topics, words = model.fitted_.topic_word.shape
+        topics, words = model._fitted.topic_word.shape
         self.require(topics == n_topics, "its model has a different number of topics")
         self.require(words == len(self.vocabulary), "its model has a different number of words")
-        documents = model.documents_
+        documents = model._training
         if documents is None:
             raise self.damaged("its model has no training documents")
         self.require(len(documents.doc_topic) == self.shards.shape[0], "its model has a different number of documents")

@@ -144,7 +144,7 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
 
 def _new_documents(model: Any, shards: DiskCorpus, first: int) -> tuple[int, float]:
     """Return the number of documents without known words, and the perplexity, of all documents from row `first` on."""
-    fitted, trained, reports, empty, start = model.fitted_, model.documents_, [], 0, 0
+    fitted, trained, reports, empty, start = model._fitted, model._training, [], 0, 0
     for number, entry in enumerate(shards.manifest.shards):
         rows = slice(start, start + entry.documents)
         start = rows.stop

@@ -146,18 +146,18 @@ class TopicView:
         model = self.store.model if self.finer is None else self.store.load_model(self.finer)
         if self.corpus.rows is not None:
             model = copy(model)
-            model.documents_ = model.documents_.take(self.corpus.rows)
+            model._training = model._training.take(self.corpus.rows)
         return model
 
     @property
     def fitted(self) -> FittedTopics:
         """Topics and inference of the model."""
-        return self.model.fitted_
+        return self.model._fitted
 
     @property
     def training(self) -> TrainingDocuments:
         """Fitted attributes with one row per document."""
-        documents = self.model.documents_
+        documents = self.model._training
         assert documents is not None  # checked when the model was read
         return documents
 

@@ -179,7 +179,7 @@ class RunDraft:
 
     def save_level(self, level: Level) -> LevelInfo:
         """Write the model of a finer level; return the facts about it."""
-        place = self.folder / level_folder(level.model.fitted_.n_topics) / MODEL_FILE
+        place = self.folder / level_folder(level.model._fitted.n_topics) / MODEL_FILE
         place.parent.mkdir(parents=True, exist_ok=True)
         self._saved(level.model, place)
         return LevelInfo(tuple(level.parents.tolist()), tuple(round(float(share), 6) for share in level.nesting))

@@ -71,7 +71,7 @@ def make_levels(
         to compare levels.
     progress : called with (levels done, largest number of levels, description).
     """
-    n_documents, n_topics = sample.shape[0], model.fitted_.n_topics
+    n_documents, n_topics = sample.shape[0], model._fitted.n_topics
     sizes = _sizes(n_topics, n_documents)
     if not sizes:
         return
@@ -84,7 +84,7 @@ def make_levels(
         if progress is not None:
             progress(n_done, len(sizes), f"{size} topics")
         topics = split_topics(above, training, size, rows=rows[fold.train], random_state=random_state)
-        if len(topics) == above.fitted_.n_topics:
+        if len(topics) == above._fitted.n_topics:
             break
         # a prior on the topics of the model does not apply to other topics
         start = clone(model).set_params(n_components=len(topics), init=(None, topics), topic_word_prior=None)
@@ -114,7 +114,7 @@ def split_topics(model: PLSA, X: Any, n_topics: int, *, rows: Array, random_stat
     X has the counts of the documents `rows` of the model. A topic has at most one child for MIN_DOCUMENTS of its
     documents, so the result may have fewer topics than `n_topics` if there are few documents.
     """
-    fitted, documents = model.fitted_, model.documents_
+    fitted, documents = model._fitted, model._training
     assert documents is not None
     counts = sparse_counts(X, fitted.topic_word.dtype)
     tokens = TopicTokens(fitted, documents.take(rows), counts, n_threads=effective_threads(model.n_jobs))
@@ -161,7 +161,7 @@ def linked(coarse: PLSA, fine: PLSA, rows: Array, sample: Any) -> Level:
     The tokens that topic z of one model and topic z' of the other share are n_zz' = sum x P(z|d,w) P(z'|d,w), where the
     sum is over the tokens of a sample.
     """
-    counts = sparse_counts(sample, fine.fitted_.topic_word.dtype)
+    counts = sparse_counts(sample, fine._fitted.topic_word.dtype)
     drawn = sample_documents(counts, _NESTING_NONZEROS)
     counts, rows = counts.take(drawn), rows[drawn]
     shared = _shared_tokens(_posterior(coarse, rows, counts), _posterior(fine, rows, counts), counts)
@@ -172,12 +172,12 @@ def linked(coarse: PLSA, fine: PLSA, rows: Array, sample: Any) -> Level:
 
 def _posterior(model: PLSA, rows: Array, counts: SparseCounts) -> tuple[Array, Array, Array]:
     """Return A, B and q with P(z|d,w) = A_dz B_wz / q_dw, for the documents `rows` of the model with these counts."""
-    K = model.fitted_.n_topics
-    assert model.documents_ is not None
-    documents = model.documents_.take(rows)
+    K = model._fitted.n_topics
+    assert model._training is not None
+    documents = model._training.take(rows)
     weights = DocumentWeights(documents.doc_topic, documents.background, counts)
-    operands = model.fitted_.inference.operands(weights, model.fitted_.topic_word)
-    A, B = posterior_operands(operands, model.fitted_.inference.temperature)
+    operands = model._fitted.inference.operands(weights, model._fitted.topic_word)
+    A, B = posterior_operands(operands, model._fitted.inference.temperature)
     q = counts.products(A, B, n_threads=effective_threads(model.n_jobs))
     return A[:, :K], B[:, :K], np.where(q > 0, q, np.inf)
 

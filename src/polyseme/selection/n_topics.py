@@ -428,7 +428,7 @@ class TopicPath:
         fits = [scored_topics(model) for model in models]
         # A start does not need word_documents, which is as large as the topics.
         self._starts[n_topics] = [
-            (replace(fitted, word_documents=None), model.documents_.doc_topic)
+            (replace(fitted, word_documents=None), model._training.doc_topic)
             for fitted, model in zip(fits, models, strict=True)
         ]
         fold_scores = [

@@ -129,7 +129,7 @@ def suggest_splits(
     fitted = scored_topics(model)
     min_gain = check_nonnegative("min_gain", min_gain)
     counts = sparse_counts(count_data(model, X, reset=False), fitted.topic_word.dtype)
-    documents: TrainingDocuments | None = model.documents_
+    documents: TrainingDocuments | None = model._training
     if documents is None:
         raise UnsupportedError(
             "suggest_splits needs the weights of the training documents, not known after partial_fit: use fit."
