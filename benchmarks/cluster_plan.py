@@ -17,8 +17,8 @@ from common import time_call
 from polyseme.core.model import Model, e_step, m_step
 from polyseme.core.shard import FAN_IN, merged
 from polyseme.data.dask import connected
+from polyseme.data.disk import DiskCorpus
 from polyseme.kernels import padded_width
-from polyseme.scale import DiskCorpus
 from polyseme.solvers.initialize import named_start
 
 FLOAT32 = np.dtype(np.float32)

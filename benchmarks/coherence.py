@@ -21,7 +21,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_ratio, skip, time_call
 from polyseme import PLSA
-from polyseme.metrics import coherence, token_sequences, top_words
+from polyseme.metrics import coherence, top_words
+from polyseme.metrics.coherence import token_sequences
 
 MEASURES = {"umass": "u_mass", "uci": "c_uci", "npmi": "c_npmi", "c_v": "c_v"}
 

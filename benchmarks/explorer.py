@@ -26,9 +26,9 @@ from urllib.parse import quote
 from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_figure, skip, time_call
 from polyseme import PLSA, open_run
 from polyseme.datasets import synthetic_corpus
-from polyseme.explore import PageData, page_data, write_page
+from polyseme.explore import write_page
 from polyseme.explore.page import TEXTS
-from polyseme.explore.page_data import run_page_data
+from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.text import Vectorizer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

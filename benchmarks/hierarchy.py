@@ -24,7 +24,7 @@ from polyseme.core.shard import as_counts
 from polyseme.core.tree import as_tree
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.plots import plot_tree
-from polyseme.solvers import EM
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import FitProblem
 from polyseme.solvers.tree import TreeRun, leaf_topics, random_start
 

@@ -26,7 +26,8 @@ import scipy.sparse as sp
 from common import describe_machine, report_figure
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
-from polyseme.uncertainty import Intervals, bootstrap
+from polyseme.uncertainty import bootstrap
+from polyseme.uncertainty.intervals import Intervals
 
 N_WORDS, ALPHA, DOCUMENTS_CHECKED = 1000, 0.1, 50
 COLUMNS = ("P(w|z)", "P(z)", "shares", "differences", "P(z|d)", "null p < .05", "came back")

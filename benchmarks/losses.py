@@ -52,10 +52,11 @@ from polyseme.core.shard import as_counts, sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.estimators.nmf import MULTIPLICATIVE_STEPS
 from polyseme.kernels import padded
-from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Beta, Loss
+from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Beta
+from polyseme.losses.base import Loss
 from polyseme.priors import Entropic
-from polyseme.solvers import EM, Solver
-from polyseme.solvers.base import Auto, FitProblem
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import Auto, FitProblem, Solver
 
 warnings.filterwarnings("ignore")
 _SETTLE = 0.1

@@ -39,9 +39,8 @@ from sklearn.preprocessing import normalize
 import polyseme
 from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_figure, report_left_out
 from polyseme.datasets import docstrings
-from polyseme.layout import document_layout
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS, topic_places
-from polyseme.layout.places import LARGEST, SPREAD_DISTANCE, layout_level
+from polyseme.layout.places import LARGEST, SPREAD_DISTANCE, document_layout, layout_level
 
 WITHOUT_AVX = {
     "POLYSEME_ISA": "baseline",

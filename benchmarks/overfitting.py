@@ -25,7 +25,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.selection.cross_validation import scores_of_probabilities
-from polyseme.solvers import EM, HeldOutTempered
+from polyseme.solvers import HeldOutTempered
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import FitProblem
 from polyseme.solvers.initialize import named_start
 from polyseme.utils import effective_threads

@@ -27,8 +27,8 @@ import scipy.sparse as sp
 
 from common import describe_machine, report_figure
 from polyseme.datasets import synthetic_corpus
-from polyseme.selection import Selection, select_n_topics
-from polyseme.selection.n_topics import spread_values
+from polyseme.selection import select_n_topics
+from polyseme.selection.n_topics import Selection, spread_values
 
 N_DOCUMENTS, N_WORDS, LENGTH = 2000, 2000, 100
 RANGE = range(2, 61)

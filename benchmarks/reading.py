@@ -51,10 +51,10 @@ from common import (
 from planted_topics import overlapping, separated
 from polyseme import PLSA
 from polyseme.datasets import docstrings, synthetic_corpus
-from polyseme.selection import ReadingChoice, reading_n_topics, reading_topics
+from polyseme.selection import reading_n_topics, reading_topics
 from polyseme.selection.cross_validation import document_folds, score_documents
 from polyseme.selection.levels import make_levels
-from polyseme.selection.reading import MAX_DOCUMENTS
+from polyseme.selection.reading import MAX_DOCUMENTS, ReadingChoice
 from polyseme.text import Vectorizer, read
 
 DUMP = DATA / "wiki" / "itwiki_small.xml.bz2"

@@ -33,8 +33,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.kernels import normalize_rows
 from polyseme.selection.cross_validation import COMPLETION, score_held_out
-from polyseme.solvers import SOLVERS
-from polyseme.solvers.base import FitProblem
+from polyseme.solvers.base import SOLVERS, FitProblem
 from polyseme.solvers.initialize import named_start
 from solver_peers import as_corpus
 

@@ -48,10 +48,11 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.data.dask import DaskShards, connected, kernel_threads
-from polyseme.data.disk import LocalShards
+from polyseme.data.disk import DiskCorpus, LocalShards
 from polyseme.datasets import synthetic_corpus
-from polyseme.scale import DiskCorpus, open_shards, write_shards
-from polyseme.solvers import EM, StepwiseEM
+from polyseme.scale import open_shards, write_shards
+from polyseme.solvers import StepwiseEM
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import FitProblem
 from polyseme.solvers.initialize import named_start
 from scale_peers import run_bigartm, run_gensim

@@ -24,8 +24,8 @@ from common import COMMON_START, NEWSGROUPS, describe_machine, load_counts, repo
 from polyseme.core.model import Model
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import EM, SOLVERS
-from polyseme.solvers.base import FitProblem
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import SOLVERS, FitProblem
 from polyseme.solvers.initialize import random_topics
 from solver_peers import PEERS, Factors, Trace, as_corpus, available, peers
 

@@ -41,7 +41,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import EM
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import FitProblem
 from polyseme.solvers.initialize import random_topics
 

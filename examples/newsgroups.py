@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from polyseme import PLSA
-from polyseme.metrics import Agreement, label_agreement
+from polyseme.metrics import label_agreement
+from polyseme.metrics.clustering import Agreement
 from polyseme.text import Vectorizer, read
 
 DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -11,7 +11,9 @@ from formulas import Array, Pair, product, scaled, sums, t
 from polyseme import PLSA
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.estimators.nmf import PLSAParameters, nmf_to_plsa, plsa_to_nmf
-from polyseme.solvers import EM, MultiplicativeNMF, Solver
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import Solver
+from polyseme.solvers.multiplicative import MultiplicativeNMF
 from support import (
     EXACT,
     Finding,

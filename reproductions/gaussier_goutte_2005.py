@@ -25,7 +25,9 @@ from gaussier_equivalence import dense_factors, fixed_points, proof_rules, saddl
 from polyseme import PLSA
 from polyseme.estimators.nmf import nmf_to_plsa
 from polyseme.metrics import align
-from polyseme.solvers import SCD, Annealed, Solver, Tempered
+from polyseme.solvers import Annealed, Tempered
+from polyseme.solvers.base import Solver
+from polyseme.solvers.coordinate import SCD
 from support import (
     EXACT,
     Finding,

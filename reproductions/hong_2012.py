@@ -32,7 +32,7 @@ from hong_em import (
 )
 from hong_equivalences import lda_under_a_uniform_prior, tensors
 from polyseme.core.model import Background, JointBackground, Model
-from polyseme.solvers import EM
+from polyseme.solvers.ascent import EM
 from support import (
     EXACT,
     Finding,

@@ -26,9 +26,10 @@ from formulas import Array
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.metrics import FitReport, PerplexityReport, coherence, fit_report, pool_reports, top_words
-from polyseme.metrics.evaluation import score_tokens
-from polyseme.solvers import EM
+from polyseme.metrics import coherence, fit_report, pool_reports, top_words
+from polyseme.metrics.evaluation import PerplexityReport, score_tokens
+from polyseme.metrics.topics import FitReport
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import SolverRun
 from polyseme.text import Vectorizer, read
 from support import DATA, Finding, as_corpus, begin, conclude, point, random_start, run_solver, show, verdict

@@ -23,7 +23,9 @@ from formulas import Array
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import align, fit_report
-from polyseme.solvers import EM, Annealed, Solver
+from polyseme.solvers import Annealed
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import Solver
 from saastamoinen_words import news_words, planted_words, polysemy, synonyms
 from support import (
     Finding,

@@ -17,8 +17,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import SCD, Solver
-from polyseme.solvers.base import FitProblem, SolverRun
+from polyseme.solvers.base import FitProblem, Solver, SolverRun
+from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import random_topics
 
 HERE = Path(__file__).resolve().parent

@@ -20,7 +20,8 @@ import numpy as np
 import formulas
 from formulas import Array, Pair, divergence
 from polyseme.metrics import align
-from polyseme.solvers import EM, PLSI, MultiplicativeNMF
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.multiplicative import PLSI, MultiplicativeNMF
 from support import (
     KINDS,
     Finding,

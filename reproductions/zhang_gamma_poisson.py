@@ -17,7 +17,7 @@ from formulas import Array, ratio
 from polyseme import LDA
 from polyseme.core.model import Model
 from polyseme.priors import Dirichlet
-from polyseme.solvers import EM
+from polyseme.solvers.ascent import EM
 from support import EXACT, Finding, as_corpus, begin, error, few, planted_corpus, point, show, verdict
 
 K, ALPHA, ETA = 4, 1.3, 1.1

@@ -13,7 +13,9 @@ import numpy as np
 from formulas import Array
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Sums, Want
-from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import Solver
+from polyseme.solvers.multiplicative import PLSI, MultiplicativeNMF, NormalizedNMF
 from support import Finding, as_corpus, begin, planted_corpus, random_start, show, verdict
 
 

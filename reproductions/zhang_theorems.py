@@ -15,7 +15,9 @@ import formulas
 from formulas import Array, Pair, Triple, divergence, product, scaled, sums, t, to_one
 from polyseme import NMF, PLSA
 from polyseme.simplex import Hull
-from polyseme.solvers import EM, PLSI, MultiplicativeNMF, NormalizedNMF, Solver
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import Solver
+from polyseme.solvers.multiplicative import PLSI, MultiplicativeNMF, NormalizedNMF
 from support import (
     EXACT,
     KINDS,

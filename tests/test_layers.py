@@ -22,6 +22,7 @@ LAYERS = (
     {"uncertainty"},
     {"runs", "plots", "signatures"},
     {"explore"},
+    {"typing", "extending"},
     {"__init__"},
     {"cli"},
 )

@@ -20,7 +20,7 @@ from typing import Any
 
 from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import Validator, validate
-from public_packages import PACKAGES
+from public_packages import EXTENDING, PACKAGES, RESULT_CLASSES
 
 CHECKS = {
     "GL05": "no tabs",
@@ -146,7 +146,7 @@ def failures(packages: tuple[str, ...]) -> list[str]:
 
 
 def main() -> int:
-    packages = tuple(sys.argv[1:]) or PACKAGES
+    packages = tuple(sys.argv[1:]) or (*PACKAGES, RESULT_CLASSES, EXTENDING)
     lines = failures(packages)
     print("\n".join(lines) if lines else f"Docstrings: {len(packages)} packages, no failure.")
     return 1 if lines else 0

@@ -12,7 +12,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from public_packages import PACKAGES
+from public_packages import EXTENDING, PACKAGES, RESULT_CLASSES
 
 PAGE = Path(__file__).parents[1] / "docs" / "names.md"
 
@@ -23,18 +23,36 @@ def summary(value: object) -> str:
     return (inspect.getdoc(value) or "").partition("\n")[0].replace("|", "\\|") if documented else "Constant."
 
 
-def page() -> str:
-    """Return the page; a name that several modules have is listed where it is first."""
+def names_of(package: str) -> dict[str, object]:
+    """Return the public names of a package and their values."""
+    module = importlib.import_module(package)
+    return {name: getattr(module, name) for name in sorted(module.__all__, key=str.lower)}
+
+
+def public_names() -> dict[str, dict[str, object]]:
+    """Return the public names of each package; a name that several packages have is listed where it is first."""
     seen: set[int] = set()
-    sections = []
+    packages = {}
     for package in PACKAGES:
-        module = importlib.import_module(package)
-        values = {name: getattr(module, name) for name in sorted(module.__all__, key=str.lower)}
-        new = {name: value for name, value in values.items() if id(value) not in seen}
-        seen.update(map(id, new.values()))
-        rows = "\n".join(f"| `{name}` | {summary(value)} |" for name, value in new.items())
+        packages[package] = {name: value for name, value in names_of(package).items() if id(value) not in seen}
+        seen.update(map(id, packages[package].values()))
+    return packages
+
+
+def page() -> str:
+    """Return the page."""
+    public = public_names()
+    parts = {**public, RESULT_CLASSES: names_of(RESULT_CLASSES), EXTENDING: names_of(EXTENDING)}
+    count = sum(map(len, public.values()))
+    sections = []
+    for package, names in parts.items():
+        rows = "\n".join(f"| `{name}` | {summary(value)} |" for name, value in names.items())
         sections.append(f"## {package}\n\n| name | |\n|---|---|\n{rows}\n")
-    intro = f"# Public names\n\nAll {len(seen)} public names. `python tools/public_names.py` writes this page."
+    intro = (
+        f"# Public names\n\nAll {count} public names, the {len(parts[RESULT_CLASSES])} classes of results "
+        f"(`{RESULT_CLASSES}`), and the {len(parts[EXTENDING])} names for people who write a prior,\na loss or a "
+        f"solver (`{EXTENDING}`). `python tools/public_names.py` writes this page."
+    )
     return "\n".join([f"{intro}\n", *sections])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from public_packages import PACKAGES
+from public_packages import EXTENDING, PACKAGES, RESULT_CLASSES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "benchmarks/RESULTS.md"
@@ -30,7 +30,7 @@ LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 def public_modules() -> list[str]:
     """Return the modules that have a page in the reference."""
-    return sorted([*PACKAGES, "polyseme.runs"])
+    return [*PACKAGES, RESULT_CLASSES, EXTENDING]
 
 
 def reference_page(module: str) -> str:

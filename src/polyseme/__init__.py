@@ -17,7 +17,7 @@ from polyseme.errors import (
 if TYPE_CHECKING:
     from polyseme import datasets as datasets
     from polyseme import explore as explore
-    from polyseme import layout as layout
+    from polyseme import extending as extending
     from polyseme import losses as losses
     from polyseme import metrics as metrics
     from polyseme import plots as plots
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from polyseme import runs as runs
     from polyseme import scale as scale
     from polyseme import selection as selection
+    from polyseme import signatures as signatures
     from polyseme import simplex as simplex
     from polyseme import solvers as solvers
     from polyseme import text as text
+    from polyseme import typing as typing
     from polyseme import uncertainty as uncertainty
     from polyseme.core.model import Background, JointBackground
     from polyseme.estimators import (
@@ -75,8 +77,8 @@ __all__ = [
 ]
 
 _SUBPACKAGES = (
-    "datasets", "explore", "layout", "losses", "metrics", "plots", "priors", "retrieval", "runs", "scale",
-    "selection", "simplex", "solvers", "text", "uncertainty",
+    "datasets", "explore", "extending", "losses", "metrics", "plots", "priors", "retrieval", "runs", "scale",
+    "selection", "signatures", "simplex", "solvers", "text", "typing", "uncertainty",
 )  # fmt: skip
 """Modules with public names of their own."""
 _MODULES = {

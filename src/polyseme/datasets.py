@@ -30,8 +30,6 @@ from polyseme.text.readers import Document
 from polyseme.utils import RandomStateLike, as_seed, check_integer
 
 __all__ = [
-    "SyntheticCorpus",
-    "TextCorpus",
     "docstrings",
     "newsgroups",
     "synthetic_corpus",

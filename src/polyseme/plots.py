@@ -36,7 +36,9 @@ from polyseme.uncertainty.groups import SIGNIFICANT, GroupComparison
 from polyseme.uncertainty.time import Timeline
 
 if TYPE_CHECKING:
-    from polyseme.selection import Consensus, ReadingChoice, Selection
+    from polyseme.selection.consensus import Consensus
+    from polyseme.selection.n_topics import Selection
+    from polyseme.selection.reading import ReadingChoice
 
 
 __all__ = [

@@ -7,7 +7,6 @@ from typing import Any
 
 from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import write_dask_shards, write_shards
-from polyseme.errors import ShardError
 from polyseme.io.parquet import ParquetFiles
 
 
@@ -37,4 +36,4 @@ def open_shards(folder: str | PathLike[str], *, cluster: Any = None) -> DiskCorp
     return ClusterShards(folder, cluster)
 
 
-__all__ = ["DiskCorpus", "ParquetFiles", "ShardError", "open_shards", "write_dask_shards", "write_shards"]
+__all__ = ["ParquetFiles", "open_shards", "write_dask_shards", "write_shards"]

@@ -25,6 +25,8 @@ from polyseme.metrics.words import frame
 from polyseme.selection.consensus import Consensus, consensus
 from polyseme.utils import RandomStateLike, check_share
 
+__all__ = ["assign", "extract", "match", "read_spectra"]
+
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 """Substitutions of single bases, in the order in which spectra are drawn."""
 _TYPE = re.compile(r"([ACGT])\[([CT]>[ACGT])\]([ACGT])")

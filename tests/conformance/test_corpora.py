@@ -37,9 +37,8 @@ from polyseme.data.disk import ShardedCorpus
 from polyseme.datasets import synthetic_corpus
 from polyseme.priors import Dirichlet, Sparsing
 from polyseme.scale import open_shards, write_shards
-from polyseme.solvers import SOLVERS
 from polyseme.solvers import base as base_module
-from polyseme.solvers.base import FitProblem, check_solver
+from polyseme.solvers.base import SOLVERS, FitProblem, check_solver
 
 dask = pytest.importorskip("dask", reason="needs polyseme[dask]")
 distributed = pytest.importorskip("distributed", reason="needs polyseme[dask]")

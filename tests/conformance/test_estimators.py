@@ -15,7 +15,8 @@ import polyseme
 from estimator_cases import MEMBERS, X_WITH_GAPS, X, fitted_attributes, over, same_fit
 from polyseme import LDA, LSA, NMF, PLSA, InputError, MultinomialMixture, RealTopicModel, UnsupportedError, estimators
 from polyseme.scale import write_shards
-from polyseme.solvers import SOLVERS, EarlyStopping
+from polyseme.solvers import EarlyStopping
+from polyseme.solvers.base import SOLVERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

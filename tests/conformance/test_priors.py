@@ -20,14 +20,12 @@ from polyseme.priors import (
     Dirichlet,
     Entropic,
     KnownTopics,
-    Prior,
-    PriorSum,
     SeedWords,
     Smoothing,
     Sparsing,
     TopicSelection,
 )
-from polyseme.priors.base import combine
+from polyseme.priors.base import Prior, PriorSum, combine
 from polyseme.priors.members import as_prior
 from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, likelihood, mixed_counts, plain
 

@@ -18,19 +18,12 @@ from polyseme.kernels import padded
 from polyseme.priors import Decorrelation, TopicSelection
 from polyseme.priors.members import as_prior
 from polyseme.scale import write_shards
-from polyseme.solvers import (
-    EM,
-    SCD,
-    SOLVERS,
-    Annealed,
-    EarlyStopping,
-    HeldOutTempered,
-    MultiplicativeNMF,
-    Solver,
-    Tempered,
-)
-from polyseme.solvers.base import FitProblem, Requirement, check_solver
+from polyseme.solvers import Annealed, EarlyStopping, HeldOutTempered, Tempered
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import SOLVERS, FitProblem, Requirement, Solver, check_solver
+from polyseme.solvers.coordinate import SCD
 from polyseme.solvers.initialize import STARTS
+from polyseme.solvers.multiplicative import MultiplicativeNMF
 from solver_problems import (
     EVERY,
     HOLDING_OUT,

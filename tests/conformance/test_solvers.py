@@ -11,8 +11,8 @@ from polyseme import NMF, PLSA
 from polyseme.core.model import Model
 from polyseme.core.shard import split_tokens
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS, HeldOutTempered
-from polyseme.solvers.base import FitProblem
+from polyseme.solvers import HeldOutTempered
+from polyseme.solvers.base import SOLVERS, FitProblem
 from solver_problems import (
     EVERY,
     EVERY_PLAIN,

@@ -27,7 +27,9 @@ from family_cases import (
 )
 from polyseme import Background, JointBackground
 from polyseme.priors import Decorrelation, Dirichlet, Entropic, SeedWords, Smoothing, Sparsing, TopicSelection
-from polyseme.solvers import EM, AcceleratedEM, Auto, Tempered
+from polyseme.solvers import Tempered
+from polyseme.solvers.ascent import EM, AcceleratedEM
+from polyseme.solvers.base import Auto
 from solver_problems import advanced, factors
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

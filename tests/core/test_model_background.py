@@ -12,7 +12,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.kernels import padded
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, AcceleratedEM, EarlyStopping, HeldOutTempered, Tempered
+from polyseme.solvers import EarlyStopping, HeldOutTempered, Tempered
+from polyseme.solvers.ascent import EM, AcceleratedEM
 from polyseme.solvers.base import FitProblem
 from solver_problems import advanced, begin_problem, factors, make_corpus
 

@@ -19,7 +19,8 @@ from polyseme import LDA, PLSA, HierarchicalPLSA, InputError, ModelFileError
 from polyseme.data.dask import WORKER_ENVIRONMENT, connected
 from polyseme.data.disk import FIT_FOLDER
 from polyseme.datasets import synthetic_corpus
-from polyseme.scale import ShardError, open_shards, write_dask_shards, write_shards
+from polyseme.errors import ShardError
+from polyseme.scale import open_shards, write_dask_shards, write_shards
 from polyseme.solvers import Checkpoint
 from polyseme.solvers.checkpoints import read_checkpoint
 

@@ -29,9 +29,10 @@ from polyseme.data.corpus import MemoryCorpus, as_counts
 from polyseme.data.disk import FIT_FOLDER, LocalShards
 from polyseme.data.shard_files import read_manifest
 from polyseme.datasets import synthetic_corpus
+from polyseme.errors import ShardError
 from polyseme.io import files
 from polyseme.priors import TopicSelection
-from polyseme.scale import ShardError, open_shards, write_shards
+from polyseme.scale import open_shards, write_shards
 from polyseme.selection import select_n_topics
 from polyseme.solvers import Checkpoint, EarlyStopping, base, checkpoints
 

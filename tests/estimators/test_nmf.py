@@ -14,10 +14,9 @@ from polyseme import NMF, PLSA, InputError
 from polyseme.core.model import Model
 from polyseme.kernels import padded
 from polyseme.losses import LOSSES, Beta
-from polyseme.solvers import MultiplicativeNMF, NormalizedNMF
 from polyseme.solvers.base import FitProblem
 from polyseme.solvers.coordinate import Unnormalized
-from polyseme.solvers.multiplicative import MultiplicativeRun
+from polyseme.solvers.multiplicative import MultiplicativeNMF, MultiplicativeRun, NormalizedNMF
 from sentences import sentence
 from solver_problems import LIKELIHOOD, fit, make_corpus
 

@@ -13,9 +13,11 @@ from polyseme import NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.model import as_loss
 from polyseme.estimators.nmf import nmf_to_plsa
 from polyseme.explore.page_data import page_data
-from polyseme.losses import LOSSES, Absolute, Beta
+from polyseme.losses import LOSSES, Beta
+from polyseme.losses.absolute import Absolute
 from polyseme.retrieval import SearchIndex
 from polyseme.solvers import EarlyStopping
+from polyseme.solvers.ascent import EM
 from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -197,7 +199,7 @@ def test_a_model_is_saved_and_loaded(loss, tmp_path):
 
 def test_a_file_whose_loss_is_another_object_is_refused(tmp_path, monkeypatch):
     model = NMF(2, loss="squared", random_state=0, max_iter=3).fit(X)
-    solver = polyseme.solvers.EM()
+    solver = EM()
     object.__setattr__(model._fitted.inference, "loss", solver)
     model.save(tmp_path / "model")
     with pytest.raises(polyseme.ModelFileError, match="loss is not a loss"):

@@ -31,16 +31,7 @@ from polyseme import (
     MultinomialMixture,
 )
 from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.explore import (
-    PageData,
-    from_gensim,
-    from_sklearn,
-    page_data,
-    pyldavis_arguments,
-    render_page,
-    show_page,
-    write_page,
-)
+from polyseme.explore import from_gensim, from_sklearn, pyldavis_arguments, show_page, write_page
 from polyseme.explore.page import (
     LOG_STEP,
     SHARE_STEPS,
@@ -48,7 +39,9 @@ from polyseme.explore.page import (
     pack_counts,
     pack_topics,
     pack_weights,
+    render_page,
 )
+from polyseme.explore.page_data import PageData, page_data
 from polyseme.layout.colors import DARK, LIGHT
 from polyseme.metrics import coherence, top_words
 from polyseme.metrics.topics import classical_scaling

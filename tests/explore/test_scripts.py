@@ -17,9 +17,9 @@ from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MultinomialMixture, fit
 from polyseme.core.fitted import DocumentWeights, WordDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
-from polyseme.explore import from_sklearn, page_data
+from polyseme.explore import from_sklearn
 from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
-from polyseme.explore.page_data import Editing, run_page_data
+from polyseme.explore.page_data import Editing, page_data, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
 from polyseme.metrics import distances, distinctive_words, top_words
 from polyseme.metrics.words import LEAST_AMOUNT, relevance

@@ -19,7 +19,8 @@ import polyseme
 from fuzz.driver import Case, WrongResult
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.losses import LOSSES
-from polyseme.solvers import SOLVERS, EarlyStopping
+from polyseme.solvers import EarlyStopping
+from polyseme.solvers.base import SOLVERS
 
 IMPORTED_BEFORE_THE_FORK = (sklearn.decomposition, sklearn.linear_model)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from polyseme import PLSA
-from polyseme.explore import page_data
+from polyseme.explore.page_data import page_data
 from polyseme.text import Vectorizer
 
 THEMES = {

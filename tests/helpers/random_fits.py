@@ -18,7 +18,8 @@ from polyseme.priors import (
     TopicSelection,
 )
 from polyseme.priors.members import as_prior
-from polyseme.solvers import SCD, Annealed, EarlyStopping, HeldOutTempered, StepwiseEM, Tempered
+from polyseme.solvers import Annealed, EarlyStopping, HeldOutTempered, StepwiseEM, Tempered
+from polyseme.solvers.coordinate import SCD
 
 BETAS = (1e-6, 0.1, 0.5, 0.9, 1.5, 3.0, 10.0)
 STRENGTHS = (1e-9, 0.01, 1.0, 30.0, 1e6)

@@ -11,8 +11,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import SOLVERS
-from polyseme.solvers.base import FitProblem, Requirement, advance_to_end, check_solver
+from polyseme.solvers.base import SOLVERS, FitProblem, Requirement, advance_to_end, check_solver
 
 STOCHASTIC = ("online",)  # see tests/solvers/test_online.py
 TEMPERED = ("tempered", "held-out-tempered", "annealed")

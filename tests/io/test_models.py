@@ -20,7 +20,7 @@ from polyseme.io import arrays as arrays_module
 from polyseme.io import models as storage
 from polyseme.io.arrays import read_safetensors
 from polyseme.kernels import FOLD_IN_TOLERANCE
-from polyseme.solvers import SOLVERS
+from polyseme.solvers.base import SOLVERS
 from sealed_files import rewrite_model
 from solver_problems import LIKELIHOOD
 

@@ -9,7 +9,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import polyseme
 from polyseme import LDA, LSA, PLSA, ModelFileError, TopicClassifier, UnsupportedError
-from polyseme.text import TopicPipeline, Vectorizer, make_pipeline
+from polyseme.text import Vectorizer, make_pipeline
+from polyseme.text.vectorizer import TopicPipeline
 from sealed_files import rewrite_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

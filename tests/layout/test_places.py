@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from polyseme import InputError
-from polyseme.layout import _layout, document_layout, places
-from polyseme.layout.places import extend_layout
+from polyseme.layout import _layout, places
+from polyseme.layout.places import document_layout, extend_layout
 
 
 def planted(n_documents, n_topics=4, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyseme import InputError
-from polyseme.losses import Absolute
+from polyseme.losses.absolute import Absolute
 from sentences import sentence
 
 

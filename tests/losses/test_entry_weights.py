@@ -16,8 +16,9 @@ from polyseme.losses.entry_weights import DenseWeights, StoredWeights, WithoutEn
 from polyseme.losses.updates import LossSums
 from polyseme.scale import write_shards
 from polyseme.selection import cross_validate
-from polyseme.solvers import HALS, EarlyStopping, MajorizeMinimize
+from polyseme.solvers import EarlyStopping
 from polyseme.solvers.base import FitProblem
+from polyseme.solvers.majorize import HALS, MajorizeMinimize
 from solver_problems import begin_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -5,7 +5,8 @@ import pytest
 
 from polyseme.core.shard import as_counts
 from polyseme.kernels import padded
-from polyseme.losses import LOSSES, Absolute, Beta
+from polyseme.losses import LOSSES, Beta
+from polyseme.losses.absolute import Absolute
 from polyseme.losses.base import Powers
 from polyseme.losses.updates import LossSums, Terms, constrained, multiplied
 

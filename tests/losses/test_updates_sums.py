@@ -9,7 +9,8 @@ import scipy.sparse as sp
 import oracles
 from polyseme.core.shard import as_counts
 from polyseme.kernels import padded
-from polyseme.losses import LOSSES, Absolute, Beta
+from polyseme.losses import LOSSES, Beta
+from polyseme.losses.absolute import Absolute
 from polyseme.losses.updates import LossSums
 
 MEMBERS = {**LOSSES, **{f"beta {beta}": Beta(beta) for beta in (-1, 0.5, 1.5, 3)}}

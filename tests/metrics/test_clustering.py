@@ -9,7 +9,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 import oracles
 from polyseme import PLSA, InputError
-from polyseme.metrics import hard_labels, label_agreement
+from polyseme.metrics import label_agreement
+from polyseme.metrics.clustering import hard_labels
 
 
 def weights_and_labels(seed, n=200, K=5, n_labels=4, sharpness=0.3):

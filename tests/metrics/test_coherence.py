@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 import oracles
 from polyseme import InputError
-from polyseme.metrics import TokenSequences, coherence, token_sequences, top_words
-from polyseme.metrics.coherence import Cooccurrence, coherence_of, cooccurrence_in_documents, cooccurrence_in_windows
+from polyseme.metrics import coherence, top_words
+from polyseme.metrics.coherence import (
+    Cooccurrence,
+    TokenSequences,
+    coherence_of,
+    cooccurrence_in_documents,
+    cooccurrence_in_windows,
+    token_sequences,
+)
 
 coherence_module = importlib.import_module("polyseme.metrics.coherence")  # the package has a function of this name
 

@@ -11,8 +11,9 @@ import scipy.stats
 import oracles
 from polyseme import PLSA, InputError
 from polyseme.core.shard import sparse_counts, split_tokens
-from polyseme.metrics import pool_reports, topic_fit
+from polyseme.metrics import pool_reports
 from polyseme.metrics.evaluation import score_tokens
+from polyseme.metrics.topics import topic_fit
 from polyseme.utils import perplexity_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -22,10 +22,10 @@ from polyseme.metrics import (
     stability,
     top_words,
     topic_diversity,
-    topic_fit,
     topic_redundancy,
     word_topics,
 )
+from polyseme.metrics.topics import topic_fit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 METRICS = ("hellinger", "cosine", "symmetric-kl")

@@ -11,12 +11,12 @@ from polyseme.priors import (
     Dirichlet,
     Entropic,
     KnownTopics,
-    PriorSum,
     SeedWords,
     Smoothing,
     Sparsing,
     TopicSelection,
 )
+from polyseme.priors.base import PriorSum
 from polyseme.priors.members import as_prior
 from prior_cases import COLUMNS, ROWS, TOTALS, counts, em, factor, mixed_counts, plain
 

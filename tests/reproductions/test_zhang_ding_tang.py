@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import oracles
-from polyseme.solvers import EM, PLSI, SCD, MultiplicativeNMF, NormalizedNMF
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.coordinate import SCD
+from polyseme.solvers.multiplicative import PLSI, MultiplicativeNMF, NormalizedNMF
 from solver_problems import advanced, begin, factors
 from zhang_formulas import (
     C_S_H,

@@ -16,14 +16,19 @@ from polyseme.errors import MissingExtraError
 from polyseme.retrieval import (
     evaluate_rankings,
     evaluate_search,
-    randomization_test,
     rank_documents,
     read_qrels,
     read_trec_run,
     write_qrels,
     write_trec_run,
 )
-from polyseme.retrieval.evaluation import ELEVEN_POINTS, NINE_POINTS, interpolated_precision, whole_ranking
+from polyseme.retrieval.evaluation import (
+    ELEVEN_POINTS,
+    NINE_POINTS,
+    interpolated_precision,
+    randomization_test,
+    whole_ranking,
+)
 from real_data import DATA
 
 ir_measures = pytest.importorskip("ir_measures", reason="ir-measures is not installed (dependency group test)")

@@ -8,7 +8,7 @@ import oracles
 from polyseme import PLSA
 from polyseme.core.fitted import FittedTopics, TrainingDocuments, symmetric_view
 from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.metrics import topic_fit
+from polyseme.metrics.topics import topic_fit
 from polyseme.runs.documents import Labels
 from polyseme.runs.typical import topic_documents
 

@@ -23,7 +23,8 @@ from polyseme.runs import store as folder
 from polyseme.runs.reading import reader_notes
 from polyseme.selection import consensus_topics, reading_topics
 from polyseme.selection.short_texts import compare_mixture
-from polyseme.text import Document, Problems, read
+from polyseme.text import Document, read
+from polyseme.text.readers import Problems
 
 SETTINGS = {"max_df": 1.0}
 

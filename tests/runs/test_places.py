@@ -8,7 +8,7 @@ import pytest
 import polyseme
 from cli_runner import FRUIT, METAL, TEXTS, tree_texts
 from polyseme import ModelFileError, open_run
-from polyseme.layout import document_layout
+from polyseme.layout.places import document_layout
 from polyseme.runs import corpus
 from polyseme.runs.store import PLACES_FILE
 

@@ -14,7 +14,8 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import padded
-from polyseme.selection import ReadingRow, consensus_topics, reading, reading_n_topics, reading_topics
+from polyseme.selection import consensus_topics, reading, reading_n_topics, reading_topics
+from polyseme.selection.reading import ReadingRow
 from polyseme.solvers import Tempered
 
 

@@ -13,8 +13,7 @@ from polyseme.core.model import Model, Report
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import padded
-from polyseme.solvers import EM, AcceleratedEM
-from polyseme.solvers.ascent import Ascent, EvaluatedPoint
+from polyseme.solvers.ascent import EM, AcceleratedEM, Ascent, EvaluatedPoint
 from polyseme.solvers.base import FitProblem
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import oracles
 from polyseme import PLSA
-from polyseme.solvers import SCD
 from polyseme.solvers.base import seeds
 from polyseme.solvers.batch import Problem, fit_batch
+from polyseme.solvers.coordinate import SCD
 from solver_problems import FILLED, START, X, make_corpus, mean_log_likelihood
 
 K = len(START[1])

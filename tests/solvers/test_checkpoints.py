@@ -13,11 +13,13 @@ from sklearn.base import clone
 import polyseme
 from polyseme import LDA, NMF, PLSA, HierarchicalPLSA, InputError, ModelFileError, UnsupportedError
 from polyseme.data.rows import remove_unused
+from polyseme.errors import ShardError
 from polyseme.io import files
 from polyseme.io.files import FileEntry, FileManifest
 from polyseme.priors import Decorrelation, Dirichlet
-from polyseme.scale import ShardError, write_shards
-from polyseme.solvers import SOLVERS, EarlyStopping, OnlineVariational
+from polyseme.scale import write_shards
+from polyseme.solvers import EarlyStopping, OnlineVariational
+from polyseme.solvers.base import SOLVERS
 from polyseme.solvers.checkpoints import (
     CHECKPOINT_FILE,
     Checkpoint,

@@ -9,9 +9,10 @@ from polyseme import NMF, PLSA
 from polyseme.core.model import Model
 from polyseme.estimators.nmf import MULTIPLICATIVE_STEPS
 from polyseme.kernels import padded
-from polyseme.solvers import EM, SCD, MultiplicativeNMF
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import FitProblem
-from polyseme.solvers.coordinate import Unnormalized, column_sums, from_plsa, log_likelihood
+from polyseme.solvers.coordinate import SCD, Unnormalized, column_sums, from_plsa, log_likelihood
+from polyseme.solvers.multiplicative import MultiplicativeNMF
 from solver_problems import (
     advanced,
     begin,

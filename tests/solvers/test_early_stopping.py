@@ -15,7 +15,9 @@ from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import split_in_parts, split_tokens
 from polyseme.datasets import synthetic_corpus
 from polyseme.priors import Dirichlet
-from polyseme.solvers import EM, EarlyStopping, HeldOutTempered, Tempered
+from polyseme.solvers import EarlyStopping, HeldOutTempered, Tempered
+from polyseme.solvers.ascent import EM
+from polyseme.solvers.base import Auto
 from solver_problems import begin, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -41,7 +43,7 @@ def naive_score(seen, held_out, theta, phi, eps=0.01):
 def test_the_result_is_the_best_point_and_scores_equal_a_naive_loop(solver):
     seen, held_out = parts(X)
     run = begin(EarlyStopping(solver=solver, patience=4, folds=1, by="words"), X, START)
-    plain = begin(solver or polyseme.solvers.Auto(), seen, START)
+    plain = begin(solver or Auto(), seen, START)
     scores, points = [], []
     while not run.exhausted:
         theta, phi = plain.theta[:, :12], plain.phi[:, :12].T

@@ -12,9 +12,11 @@ import oracles
 from polyseme import UnsupportedError
 from polyseme.core.model import Model
 from polyseme.kernels import gram, least_squares_rows, padded
-from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Absolute, Beta
-from polyseme.solvers import HALS, SOLVERS, EarlyStopping, MajorizeMinimize
-from polyseme.solvers.base import FitProblem, check_solver
+from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Beta
+from polyseme.losses.absolute import Absolute
+from polyseme.solvers import EarlyStopping
+from polyseme.solvers.base import SOLVERS, FitProblem, check_solver
+from polyseme.solvers.majorize import HALS, MajorizeMinimize
 from sentences import sentence
 from solver_problems import LIKELIHOOD, advanced, make_corpus
 

@@ -13,7 +13,8 @@ from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import add_rows, padded, take_rows
 from polyseme.priors import TopicSelection
 from polyseme.scale import write_shards
-from polyseme.solvers import EM, Checkpoint, StepwiseEM
+from polyseme.solvers import Checkpoint, StepwiseEM
+from polyseme.solvers.ascent import EM
 from polyseme.solvers.online import RunningMean, Stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -15,7 +15,8 @@ from polyseme.core.model import Model
 from polyseme.core.shard import split_tokens
 from polyseme.datasets import synthetic_corpus
 from polyseme.priors import TopicSelection
-from polyseme.solvers import EM, AcceleratedEM, Annealed, HeldOutTempered, Tempered
+from polyseme.solvers import Annealed, HeldOutTempered, Tempered
+from polyseme.solvers.ascent import EM, AcceleratedEM
 from polyseme.solvers.base import FitProblem, advance_to_end
 from polyseme.solvers.early_stopping import hold_out_tokens
 from polyseme.solvers.initialize import named_start, random_topics

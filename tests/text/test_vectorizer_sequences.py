@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from polyseme.errors import UnsupportedError
-from polyseme.metrics import coherence, token_sequences, top_words
+from polyseme.metrics import coherence, top_words
+from polyseme.metrics.coherence import token_sequences
 from polyseme.text import Vectorizer
 
 TEXTS = [

@@ -14,11 +14,11 @@ from typing import Any
 NAMES = {
     "polyseme.open_run": "polyseme.runs.open_run",
     "polyseme.datasets.TextCorpus": "polyseme.datasets.Corpus",
-    "polyseme.explore.page_data": "polyseme.explore.of_model",
-    "polyseme.explore.render_page": "polyseme.explore.page",
     "polyseme.metrics.distinctive_words": "polyseme.metrics.words_apart",
+    "polyseme.metrics.hard_labels": "polyseme.metrics.clustering.hard_labels",
     "polyseme.metrics.label_agreement": "polyseme.metrics.agreement",
     "polyseme.metrics.pool_reports": "polyseme.metrics.pooled",
+    "polyseme.metrics.topic_fit": "polyseme.metrics.topics.topic_fit",
     "polyseme.priors.PriorSum": "polyseme.priors.Sum",
     "polyseme.retrieval.evaluate_search": "polyseme.retrieval.evaluate",
     "polyseme.scale.DiskCorpus": "polyseme.scale.Shards",
@@ -69,6 +69,8 @@ def call(target: Any, method: str, /, *arguments: Any, **options: Any) -> Any:
 polyseme = Public("polyseme")
 datasets = Public("polyseme.datasets")
 explore = Public("polyseme.explore")
+page = Public("polyseme.explore.page")
+page_data = Public("polyseme.explore.page_data")
 metrics = Public("polyseme.metrics")
 priors = Public("polyseme.priors")
 retrieval = Public("polyseme.retrieval")

@@ -21,7 +21,20 @@ import numpy as np
 
 from comparison import data
 from comparison.estimators import settings
-from comparison.names import call, datasets, explore, metrics, polyseme, priors, retrieval, selection, solvers, text
+from comparison.names import (
+    call,
+    datasets,
+    explore,
+    metrics,
+    page,
+    page_data,
+    polyseme,
+    priors,
+    retrieval,
+    selection,
+    solvers,
+    text,
+)
 from comparison.registry import add, case
 from comparison.values import Message
 
@@ -273,7 +286,7 @@ def page_of_model(_: Path, make: Any, **options: Any) -> Any:
     counts, vectorizer = counted_texts()
     texts, labels = data.texts()
     model = make().fit(counts)
-    described = explore.page_data(
+    described = page_data.page_data(
         model,
         counts,
         vectorizer=vectorizer,
@@ -282,7 +295,7 @@ def page_of_model(_: Path, make: Any, **options: Any) -> Any:
         times=[f"{1990 + row % 7}-03-01" for row in range(60)],
         texts=texts,
     )
-    return page_sections(explore.render_page(described, **options))
+    return page_sections(page.render_page(described, **options))
 
 
 for name, make in PAGES.items():
@@ -297,7 +310,7 @@ def page_of_other(_: Path) -> Any:
 
     counts, vectorizer = counted_texts()
     model = LatentDirichletAllocation(3, random_state=0, max_iter=5).fit(counts)
-    return page_sections(explore.render_page(explore.from_sklearn(model, counts, vectorizer)))
+    return page_sections(page.render_page(explore.from_sklearn(model, counts, vectorizer)))
 
 
 @case("pages/pyldavis")

@@ -19,7 +19,7 @@ import numpy as np
 from polyseme.core.shard import Additive, Shard, sample_documents
 from polyseme.kernels import Array, Floats, SparseCounts, Want, normalize_rows, padded, weighted_sum
 from polyseme.losses.entry_weights import EntryWeights
-from polyseme.priors import Prior
+from polyseme.priors.base import Prior
 
 if TYPE_CHECKING:
     from polyseme.core.model import Background
@@ -33,20 +33,30 @@ random."""
 
 
 class DocumentWeights(NamedTuple):
-    """Topic weights of documents, and the counts they were computed from."""
+    """Topic weights of documents, and the counts they were computed from.
+
+    Attributes
+    ----------
+    doc_topic : array of shape (n_documents, K)
+        P(z|d).
+    background : array of shape (n_documents,)
+        Share of the background in each document; zeros without a background.
+    counts : SparseCounts
+        The counts without unknown words.
+    unseen_tokens : float
+        Number of tokens of unknown words.
+    bounds : array of shape (n_documents,) or None
+        Contribution of each document to the variational bound; None if the weights maximize the likelihood.
+    parameters : mapping of str to array
+        Other parameters of each document, by name: those of its posterior, or W of NMF with another loss.
+    """
 
     doc_topic: Array
-    """P(z|d), documents x K."""
     background: Floats
-    """Share of the background in each document; zeros without a background."""
     counts: SparseCounts
-    """The counts without unknown words."""
     unseen_tokens: float = 0.0
-    """Number of tokens of unknown words."""
     bounds: Floats | None = None
-    """Contribution of each document to the variational bound; None if the weights maximize the likelihood."""
     parameters: Mapping[str, Array] = {}
-    """Other parameters of each document, by name: those of its posterior, or W of NMF with another loss."""
 
 
 class GivenDocuments(NamedTuple):

@@ -39,11 +39,11 @@ from polyseme.kernels import (
     padded,
     weighted_sum,
 )
-from polyseme.losses import KULLBACK_LEIBLER, Loss
-from polyseme.losses.base import Zeros
+from polyseme.losses import KULLBACK_LEIBLER
+from polyseme.losses.base import Loss, Zeros
 from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.updates import LossSums, constrained, multiplied
-from polyseme.priors import Prior
+from polyseme.priors.base import Prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,9 @@ from polyseme.kernels import (
     weighted_sum,
     without_negligible,
 )
-from polyseme.losses import KULLBACK_LEIBLER, LOSSES, Loss
-from polyseme.priors import Prior
+from polyseme.losses import KULLBACK_LEIBLER, LOSSES
+from polyseme.losses.base import Loss
+from polyseme.priors.base import Prior
 
 Extrapolate = Callable[[Array, Array], Array]
 """Function of a new and an old factor; see `solvers.ascent.Extrapolation`."""

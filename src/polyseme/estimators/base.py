@@ -55,11 +55,11 @@ from polyseme.io.files import COUNT, FLAG, NULL, OBJECT, TEXT, either
 from polyseme.io.models import NUMBER_OR_NAN, WORDS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.losses import KULLBACK_LEIBLER
-from polyseme.metrics import PerplexityReport, topic_fit
-from polyseme.metrics.evaluation import add_splits, score_tokens
+from polyseme.metrics.evaluation import PerplexityReport, add_splits, score_tokens
+from polyseme.metrics.topics import topic_fit
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
-from polyseme.solvers import SOLVERS, EarlyStopping
-from polyseme.solvers.base import FitStarts, FitSummary
+from polyseme.solvers import EarlyStopping
+from polyseme.solvers.base import SOLVERS, FitStarts, FitSummary
 from polyseme.solvers.checkpoints import FitFolder
 from polyseme.utils import (
     RandomStateLike,
@@ -76,7 +76,7 @@ _EQUAL = 1e-6
 
 if TYPE_CHECKING:
     from polyseme import estimators as public
-    from polyseme.text import TopicPipeline
+    from polyseme.text.vectorizer import TopicPipeline
 
     Estimator: TypeAlias = (
         public.CorrelatedTopicModel
@@ -1003,7 +1003,9 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimato
     from polyseme import estimators
     from polyseme.core.model import Background, JointBackground
     from polyseme.estimators.lda import VARIATIONAL_SOLVERS
-    from polyseme.losses import Absolute, Beta, ChiSquare
+    from polyseme.losses import Beta
+    from polyseme.losses.absolute import Absolute
+    from polyseme.losses.chi_square import ChiSquare
     from polyseme.priors import MEMBERS
     from polyseme.solvers import TreeGrowth
 
@@ -1015,6 +1017,6 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimato
 
 
 def _pipeline(model: Any, description: Any) -> TopicPipeline:
-    from polyseme.text import TopicPipeline  # most files have no vectorizer
+    from polyseme.text.vectorizer import TopicPipeline
 
     return TopicPipeline._of_description(model, description)

@@ -29,11 +29,11 @@ from polyseme.estimators.validation import (
 )
 from polyseme.kernels import Array, padded
 from polyseme.priors.members import as_prior
-from polyseme.solvers import Solver
 from polyseme.solvers.base import (
     FitProblem,
     FitSummary,
     Snapshot,
+    Solver,
     SolverRun,
     best_fit,
     check_solver,

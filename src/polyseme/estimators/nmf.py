@@ -31,7 +31,8 @@ from polyseme.estimators.validation import check_no_weights, observed_data, trai
 from polyseme.io.files import TEXT
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, SparseCounts, check_topics, inner, padded, weighted_sum
-from polyseme.losses import KULLBACK_LEIBLER, Loss
+from polyseme.losses import KULLBACK_LEIBLER
+from polyseme.losses.base import Loss
 from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.updates import LossSums
 from polyseme.solvers.base import Auto, finish_fit

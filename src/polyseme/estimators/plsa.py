@@ -35,7 +35,7 @@ from polyseme.estimators.validation import (
 )
 from polyseme.io.models import StoredAttributes
 from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_rows, padded
-from polyseme.priors import Prior
+from polyseme.priors.base import Prior
 from polyseme.priors.members import as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
 from polyseme.solvers.initialize import check_init, document_topics, random_topics, start_topics
@@ -98,7 +98,7 @@ class PLSA(TopicEstimator):
         What to minimize: "kullback-leibler" (minus the likelihood, up to a constant), "squared", "itakura-saito",
         "chi-square", "absolute", or a `polyseme.losses.Beta` with another parameter. `NMF` has their formulas.
     solver : str or Solver, default="auto"
-        Name of a solver (a key of `polyseme.solvers.SOLVERS`) or a solver object with its own settings.
+        Name of a solver, or a solver object with its own settings, such as those of `polyseme.solvers`.
     init : {"documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
         Start of the fit: "documents" starts from documents that are far apart, mixed with random topics. A pair is
         P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in first.

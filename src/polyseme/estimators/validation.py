@@ -22,11 +22,10 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, DenseCounts, Floats, check_sparse, padded
 from polyseme.losses import HiddenEntries
 from polyseme.losses.entry_weights import DenseWeights, EntryWeights, StoredWeights, stored
-from polyseme.priors import Prior
-from polyseme.priors.base import DOCUMENTS, TOPICS
+from polyseme.priors.base import DOCUMENTS, TOPICS, Prior
 from polyseme.priors.members import as_prior
-from polyseme.solvers import SOLVERS, EarlyStopping, Solver
-from polyseme.solvers.base import FitProblem, check_solver
+from polyseme.solvers import EarlyStopping
+from polyseme.solvers.base import SOLVERS, FitProblem, Solver, check_solver
 from polyseme.utils import check_range, word_names
 
 if TYPE_CHECKING:
@@ -346,7 +345,9 @@ def as_solver(solver: Any) -> Solver:
             )
         return SOLVERS[solver]()
     if not isinstance(solver, Solver):
-        raise InputError(f"solver must be a name or a solver object such as polyseme.solvers.EM(), got {solver!r}.")
+        raise InputError(
+            f"solver must be a name or a solver object such as polyseme.solvers.Tempered(0.9), got {solver!r}."
+        )
     return solver
 
 

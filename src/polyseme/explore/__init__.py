@@ -1,21 +1,6 @@
 """The explorer: one HTML page that shows a model with its words and documents."""
 
-from polyseme.explore.page import render_page, show_page, write_page
-from polyseme.explore.page_data import (
-    PageData,
-    from_gensim,
-    from_sklearn,
-    page_data,
-    pyldavis_arguments,
-)
+from polyseme.explore.page import show_page, write_page
+from polyseme.explore.page_data import from_gensim, from_sklearn, pyldavis_arguments
 
-__all__ = [
-    "PageData",
-    "from_gensim",
-    "from_sklearn",
-    "page_data",
-    "pyldavis_arguments",
-    "render_page",
-    "show_page",
-    "write_page",
-]
+__all__ = ["from_gensim", "from_sklearn", "pyldavis_arguments", "show_page", "write_page"]

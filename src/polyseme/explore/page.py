@@ -34,8 +34,8 @@ from polyseme.explore.page_data import PageData, page_data, run_page_data
 from polyseme.io.files import write_output
 from polyseme.kernels import Array, Floats, single_threaded_blas
 from polyseme.layout.document_map import DocumentMap
-from polyseme.metrics import coherence, distances, top_words, topic_fit
-from polyseme.metrics.topics import classical_scaling
+from polyseme.metrics import coherence, distances, top_words
+from polyseme.metrics.topics import classical_scaling, topic_fit
 from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmounts
 from polyseme.retrieval import postings
 from polyseme.runs import Run

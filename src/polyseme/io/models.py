@@ -61,8 +61,8 @@ from polyseme.io.files import (
     whole_number,
 )
 from polyseme.kernels import Array
-from polyseme.losses import Loss
-from polyseme.priors import Prior
+from polyseme.losses.base import Loss
+from polyseme.priors.base import Prior
 
 FORMAT_VERSION = 2
 """Version of the model files that this version of polyseme writes and reads. Version 1 was never released."""

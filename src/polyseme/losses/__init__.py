@@ -1,6 +1,7 @@
 """Losses of an approximation Q = W H of data X: what NMF and PLSA minimize.
 
-A line in `LOSSES` adds a loss to the package: its name is public, `loss=` accepts it, and model files can contain it.
+A line in `LOSSES` adds a loss to the package: `loss=` accepts its name, and model files can contain it. Losses that
+have no settings are chosen by name only.
 """
 
 from __future__ import annotations
@@ -18,4 +19,4 @@ LOSSES: dict[str, Loss] = {
 }
 """Losses by the name that `loss=` accepts."""
 
-__all__ = ["LOSSES", "Absolute", "Beta", "ChiSquare", "HiddenEntries", "Loss"]
+__all__ = ["Beta", "HiddenEntries"]

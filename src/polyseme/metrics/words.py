@@ -186,15 +186,26 @@ _HEADER = f"{'topic':>5} {'weight':>6} {'fit':>4}  words"
 
 
 class Topic(NamedTuple):
-    """One row of a table of topics."""
+    """One row of a table of topics.
+
+    Attributes
+    ----------
+    id : int
+        Number of the topic.
+    name : str
+        Name of the topic, or "".
+    weight : float
+        P(z).
+    fit : float
+        Mean share of the topic in its own documents; NaN if the model has no documents.
+    words : list of str
+        Its best words.
+    """
 
     id: int
     name: str
-    """Name of the topic, or ""."""
     weight: float
-    """P(z)."""
     fit: float
-    """Mean share of the topic in its own documents; NaN if the model has no documents."""
     words: list[str]
 
 
@@ -252,7 +263,13 @@ class TopicTable(Sequence[Topic]):
         return replace(self, rows=self.rows[key]) if isinstance(key, slice) else self.rows[key]
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns by name. The words of a topic are one string, separated by commas."""
+        """Return the columns by name. The words of a topic are one string, separated by commas.
+
+        Returns
+        -------
+        dict of str to list
+            The columns id, name, weight, fit and words.
+        """
         return {
             "id": [row.id for row in self.rows],
             "name": [row.name for row in self.rows],
@@ -262,11 +279,23 @@ class TopicTable(Sequence[Topic]):
         }
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a polars data frame with the columns id, name, weight, fit and words."""
+        """Return a polars data frame with the columns id, name, weight, fit and words.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row for each topic.
+        """
         return _frame_of("polars", self.to_dict())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas data frame with the columns id, name, weight, fit and words."""
+        """Return a pandas data frame with the columns id, name, weight, fit and words.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic.
+        """
         return _frame_of("pandas", self.to_dict())
 
     def __str__(self) -> str:

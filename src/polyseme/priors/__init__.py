@@ -37,13 +37,11 @@ __all__ = [
     "Dirichlet",
     "Entropic",
     "KnownTopics",
-    "Prior",
-    "PriorSum",
     "SeedWords",
     "Smoothing",
     "Sparsing",
     "TopicSelection",
 ]
 
-MEMBERS: tuple[type[Prior], ...] = tuple(globals()[name] for name in __all__ if name != "Prior")
+MEMBERS: tuple[type[Prior], ...] = (PriorSum, *(globals()[name] for name in __all__))
 """All priors, by whose class names model files refer to them."""

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.retrieval.evaluation import (
-        SearchComparison,
-        SearchEvaluation,
         evaluate_rankings,
         evaluate_search,
-        randomization_test,
         rank_documents,
         read_qrels,
         read_trec_run,
@@ -19,22 +16,11 @@ if TYPE_CHECKING:
         write_trec_run,
     )
     from polyseme.retrieval.index import SearchIndex
-    from polyseme.retrieval.queries import Hit, Results, UnknownWord, WordScore
-    from polyseme.retrieval.senses import RelatedWord, Sense
 
 _MODULES = {
-    "Hit": "queries",
-    "RelatedWord": "senses",
-    "Results": "queries",
-    "SearchComparison": "evaluation",
-    "SearchEvaluation": "evaluation",
     "SearchIndex": "index",
-    "Sense": "senses",
-    "UnknownWord": "queries",
-    "WordScore": "queries",
     "evaluate_rankings": "evaluation",
     "evaluate_search": "evaluation",
-    "randomization_test": "evaluation",
     "rank_documents": "evaluation",
     "read_qrels": "evaluation",
     "read_trec_run": "evaluation",
@@ -43,18 +29,9 @@ _MODULES = {
 }
 
 __all__ = [
-    "Hit",
-    "RelatedWord",
-    "Results",
-    "SearchComparison",
-    "SearchEvaluation",
     "SearchIndex",
-    "Sense",
-    "UnknownWord",
-    "WordScore",
     "evaluate_rankings",
     "evaluate_search",
-    "randomization_test",
     "rank_documents",
     "read_qrels",
     "read_trec_run",

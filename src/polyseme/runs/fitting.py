@@ -24,7 +24,8 @@ from polyseme.runs.settings import LABELS_MODEL, FitSettings
 from polyseme.runs.write import RunDraft
 from polyseme.selection.levels import make_levels
 from polyseme.selection.reading import consensus_topics, reading_topics
-from polyseme.solvers import Checkpoint, Solver
+from polyseme.solvers import Checkpoint
+from polyseme.solvers.base import Solver
 from polyseme.utils import perplexity_of, sample_rows
 
 LEVELS_SAMPLE = 20_000

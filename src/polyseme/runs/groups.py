@@ -16,8 +16,8 @@ from polyseme.kernels import Array
 from polyseme.options import named
 from polyseme.runs.documents import COLUMNS
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
-from polyseme.uncertainty import GroupComparison, bootstrap
-from polyseme.uncertainty.groups import compare_words
+from polyseme.uncertainty import bootstrap
+from polyseme.uncertainty.groups import GroupComparison, compare_words
 
 if TYPE_CHECKING:
     from polyseme.runs.view import TopicView

@@ -42,7 +42,7 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class SelectionRow:
-    """Agreement of fits with a number of topics, as in `polyseme.selection.ReadingRow`."""
+    """Agreement of fits with a number of topics, as in `polyseme.typing.ReadingRow`."""
 
     n_topics: int
     agreement: float
@@ -51,7 +51,7 @@ class SelectionRow:
 
 @dataclass(frozen=True)
 class Selection:
-    """Choice of the number of topics, as in `polyseme.selection.ReadingChoice`."""
+    """Choice of the number of topics, as in `polyseme.typing.ReadingChoice`."""
 
     n_topics: int
     reason: str

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from polyseme.estimators import NMF
     from polyseme.estimators.base import TopicEstimator
     from polyseme.explore.page import NotebookPage
-    from polyseme.metrics import Evaluation
-    from polyseme.retrieval import Results
-    from polyseme.uncertainty import Bootstrap, GroupComparison, Timeline
+    from polyseme.metrics.evaluation import Evaluation
+    from polyseme.retrieval.queries import Results
+    from polyseme.uncertainty.bootstrap import Bootstrap
+    from polyseme.uncertainty.groups import GroupComparison
+    from polyseme.uncertainty.time import Timeline
 
 
 class Run:
@@ -109,8 +111,7 @@ class Run:
     def places(self) -> Places:
         """Coordinates of the documents on the map (documents x 2), from 0 to 65535.
 
-        Documents with similar topics and words are close (`polyseme.layout.document_layout`). `update` does not move
-        documents.
+        Documents with similar topics and words are close. `update` does not move documents.
         """
         return self.view.places
 
@@ -289,7 +290,7 @@ class Run:
 
         Returns
         -------
-        polyseme.retrieval.Results
+        polyseme.typing.Results
             Documents with scores, snippets, and the words that explain the scores.
         """
         return self.view.search(
@@ -325,7 +326,7 @@ class Run:
 
         Returns
         -------
-        polyseme.metrics.Evaluation
+        polyseme.typing.Evaluation
             All measures.
         """
         return self.view.evaluate(source, n_words=n_words, smoothing=smoothing, verbose=verbose, **reading)
@@ -357,7 +358,7 @@ class Run:
 
         Returns
         -------
-        polyseme.uncertainty.Bootstrap
+        polyseme.typing.Bootstrap
             Intervals; see `polyseme.uncertainty.bootstrap`.
         """
         return self.view.bootstrap(
@@ -393,7 +394,7 @@ class Run:
 
         Returns
         -------
-        polyseme.uncertainty.Timeline
+        polyseme.typing.Timeline
             Shares with intervals, changes between the earlier and the later half of the documents, and words.
         """
         return self.view.over_time(
@@ -433,7 +434,7 @@ class Run:
 
         Returns
         -------
-        polyseme.uncertainty.GroupComparison
+        polyseme.typing.GroupComparison
             Shares with intervals, differences with p-values and false discovery rates, and words.
         """
         return self.view.compare_groups(

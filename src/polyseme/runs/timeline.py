@@ -13,9 +13,9 @@ from polyseme.errors import InputError
 from polyseme.options import OPTIONS, named
 from polyseme.runs.groups import LEAST_DOCUMENTS, cluster_numbers, unit_numbers
 from polyseme.runs.periods import periods_of_days
-from polyseme.uncertainty import Timeline, bootstrap
+from polyseme.uncertainty import bootstrap
 from polyseme.uncertainty.groups import compare_words
-from polyseme.uncertainty.time import period_tokens
+from polyseme.uncertainty.time import Timeline, period_tokens
 
 if TYPE_CHECKING:
     from polyseme.runs.view import TopicView

@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from polyseme.estimators import NMF
     from polyseme.estimators.base import TopicEstimator
     from polyseme.explore.page import NotebookPage
-    from polyseme.metrics import Evaluation
-    from polyseme.retrieval import Results
-    from polyseme.uncertainty import Bootstrap, GroupComparison, Timeline
+    from polyseme.metrics.evaluation import Evaluation
+    from polyseme.retrieval.queries import Results
+    from polyseme.uncertainty.bootstrap import Bootstrap
+    from polyseme.uncertainty.groups import GroupComparison
+    from polyseme.uncertainty.time import Timeline
 
 SAMPLE_SIZE = 10_000
 """Number of documents in the sample of a run that is too large for memory."""

@@ -27,8 +27,7 @@ from polyseme.errors import InputError
 from polyseme.estimators.base import load
 from polyseme.io import models
 from polyseme.io.files import FileManifest, is_regular, write_atomically
-from polyseme.layout import document_layout
-from polyseme.layout.places import extend_layout
+from polyseme.layout.places import document_layout, extend_layout
 from polyseme.options import named
 from polyseme.progress import Reporter
 from polyseme.runs.corpus import RunCorpus

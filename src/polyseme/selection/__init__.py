@@ -1,27 +1,16 @@
 """Choosing models by data that they were not fitted to: cross-validation, the number of topics, merges and splits."""
 
-from polyseme.selection.consensus import Consensus, ConsensusTopics, consensus
-from polyseme.selection.cross_validation import CrossValidation, cross_validate
-from polyseme.selection.n_topics import Selection, SelectionRow, select_n_topics
+from polyseme.selection.consensus import consensus
+from polyseme.selection.cross_validation import cross_validate
+from polyseme.selection.n_topics import select_n_topics
 from polyseme.selection.reading import (
-    ReadingChoice,
-    ReadingRow,
     consensus_topics,
     reading_n_topics,
     reading_topics,
 )
-from polyseme.selection.suggestions import MergeSuggestion, SplitSuggestion, suggest_merges, suggest_splits
+from polyseme.selection.suggestions import suggest_merges, suggest_splits
 
 __all__ = [
-    "Consensus",
-    "ConsensusTopics",
-    "CrossValidation",
-    "MergeSuggestion",
-    "ReadingChoice",
-    "ReadingRow",
-    "Selection",
-    "SelectionRow",
-    "SplitSuggestion",
     "consensus",
     "consensus_topics",
     "cross_validate",

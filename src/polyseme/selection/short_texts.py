@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.estimators.mixture import MultinomialMixture
 from polyseme.estimators.plsa import PLSA
-from polyseme.metrics import PerplexityReport
+from polyseme.metrics.evaluation import PerplexityReport
 from polyseme.selection.reading import consensus_topics
 
 _HELD_OUT = 0.2

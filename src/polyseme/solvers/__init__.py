@@ -1,6 +1,7 @@
 """Algorithms that fit a model, and the loop that runs them.
 
-`solver=` takes the name of every solver in `__all__`, and model files can contain it.
+`solver=` takes the name of every solver, and model files can contain it. Solvers whose settings are worth a choice are
+public.
 """
 
 from polyseme.solvers.ascent import EM, AcceleratedEM
@@ -16,30 +17,20 @@ from polyseme.solvers.tempered import Annealed, HeldOutTempered, Tempered
 from polyseme.solvers.tree import TreeGrowth
 
 __all__ = [
-    "EM",
-    "HALS",
-    "PLSI",
-    "SCD",
-    "SOLVERS",
-    "AcceleratedEM",
     "Annealed",
-    "Auto",
     "Checkpoint",
     "EarlyStopping",
     "HeldOutTempered",
-    "MajorizeMinimize",
-    "MultiplicativeNMF",
-    "NormalizedNMF",
     "OnlineVariational",
-    "Solver",
     "StepwiseEM",
     "Tempered",
     "TreeGrowth",
     "Variational",
 ]
 
-_NO_NAMES: tuple[type[Solver], ...] = (Solver, EarlyStopping)
-"""Solvers that `solver=` does not take by name."""
-_CLASSES = [value for name, value in list(globals().items()) if name in __all__ and isinstance(value, type)]
+_BY_NAME = (EM, AcceleratedEM, SCD, HALS, MajorizeMinimize, PLSI, MultiplicativeNMF, NormalizedNMF)
+"""Solvers that users choose by name only."""
+_PUBLIC = [value for name, value in list(globals().items()) if name in __all__ and isinstance(value, type)]
+_SOLVERS = [kind for kind in (*_BY_NAME, *_PUBLIC) if issubclass(kind, Solver) and kind is not EarlyStopping]
 SOLVERS["auto"] = Auto  # the first in messages
-SOLVERS.update({kind.name: kind for kind in _CLASSES if issubclass(kind, Solver) and kind not in _NO_NAMES})
+SOLVERS.update({kind.name: kind for kind in _SOLVERS})

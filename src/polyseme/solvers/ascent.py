@@ -196,7 +196,15 @@ class Ascent(Iterative, Generic[P]):
         return self._momentum.numbers
 
     def restore(self, last_step: P | None, numbers: dict[str, float]) -> None:
-        """Continue as a run with this state. This run has begun at its point."""
+        """Continue as a run with this state. This run has begun at its point.
+
+        Parameters
+        ----------
+        last_step : point or None
+            Step before the current one.
+        numbers : dict of str to float
+            The rest of the state, as `numbers`.
+        """
         if last_step is not None:
             self._last_step = last_step
         self._momentum.restore(numbers)
@@ -244,11 +252,23 @@ class StepRun(Ascent[Point]):
         return self.corpus.gather(self.point[1])
 
     def snapshot(self) -> Snapshot:
-        """Return the state for a checkpoint."""
+        """Return the state for a checkpoint.
+
+        Returns
+        -------
+        Snapshot
+            The point, the step before it and the state of the extrapolation.
+        """
         return points_snapshot(self.corpus, self.point, self.last_step, self.numbers)
 
     def restore_snapshot(self, state: Snapshot) -> None:
-        """Continue as the run that made a snapshot. This run has begun at its point."""
+        """Continue as the run that made a snapshot. This run has begun at its point.
+
+        Parameters
+        ----------
+        state : Snapshot
+            What `snapshot` returned.
+        """
         last = None
         if "last" in state.docs:
             forms = [(array.shape, array.dtype) for array in self.shared]
@@ -284,7 +304,19 @@ def _run_step(corpus: Corpus, step: Step, point: Point) -> EvaluatedPoint[Point]
 
 
 class EMRun(StepRun, SolverRun):
-    """A fit of theta and phi by EM, with or without extrapolation."""
+    """A fit of theta and phi by EM, with or without extrapolation.
+
+    Parameters
+    ----------
+    problem : FitProblem
+        Model and corpus.
+    theta : array of shape (n_documents, width)
+        P(z|d) to start from, padded, in the form that the corpus uses.
+    phi : array of shape (n_words, width)
+        P(w|z) to start from, padded.
+    extrapolate : bool, default=False
+        Whether steps are extrapolated.
+    """
 
     report: Report
 
@@ -294,7 +326,22 @@ class EMRun(StepRun, SolverRun):
 
     @classmethod
     def resumed(cls, problem: FitProblem, state: Snapshot, *, extrapolate: bool = False) -> EMRun:
-        """Return the run that made a snapshot."""
+        """Return the run that made a snapshot.
+
+        Parameters
+        ----------
+        problem : FitProblem
+            Model and corpus.
+        state : Snapshot
+            What `snapshot` returned.
+        extrapolate : bool, default=False
+            Whether steps are extrapolated.
+
+        Returns
+        -------
+        EMRun
+            The run as it was.
+        """
         form = (problem.corpus.n_words, padded_width(problem.model.n_columns)), problem.corpus.dtype
         (phi,) = shared_arrays(state, "point", [form])
         run = cls(problem, state.docs["point"], phi, extrapolate=extrapolate)

@@ -79,7 +79,7 @@ class EarlyStopping(Solver):
             return Auto()
         if not isinstance(self.solver, Solver):
             raise InputError(
-                "EarlyStopping: solver must be None or a solver object such as polyseme.solvers.EM(), "
+                "EarlyStopping: solver must be None or a solver object such as polyseme.solvers.Tempered(0.9), "
                 f"got {self.solver!r}."
             )
         return self.solver

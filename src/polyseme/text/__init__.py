@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyseme.text.languages import LANGUAGES
-    from polyseme.text.readers import Document, Limits, Problem, Problems, Reader, open_source, read
-    from polyseme.text.vectorizer import TopicPipeline, Vectorizer, make_pipeline
+    from polyseme.text.readers import Document, Limits, open_source, read
+    from polyseme.text.vectorizer import Vectorizer, make_pipeline
 
 _MODULES = {
     "Vectorizer": "vectorizer",
     "LANGUAGES": "languages",
-    "TopicPipeline": "vectorizer",
     "make_pipeline": "vectorizer",
 }
 
@@ -24,10 +23,6 @@ __all__ = [
     "LANGUAGES",
     "Document",
     "Limits",
-    "Problem",
-    "Problems",
-    "Reader",
-    "TopicPipeline",
     "Vectorizer",
     "make_pipeline",
     "open_source",

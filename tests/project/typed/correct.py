@@ -11,18 +11,19 @@ import polars as pl
 import polyseme
 from polyseme import LDA, NMF, PLSA, InputError, Run, load, open_run
 from polyseme.explore.page import NotebookPage
-from polyseme.metrics import Evaluation, distinctive_words, evaluate
-from polyseme.metrics.words import TopicTable
+from polyseme.extending import Prior
+from polyseme.metrics import distinctive_words, evaluate
 from polyseme.priors import Dirichlet, SeedWords
-from polyseme.retrieval import Hit, Results, SearchIndex
-from polyseme.selection import Selection, select_n_topics
-from polyseme.solvers import EM, SOLVERS, Solver
+from polyseme.retrieval import SearchIndex
+from polyseme.selection import select_n_topics
+from polyseme.solvers import Tempered
 from polyseme.text import Vectorizer, make_pipeline
+from polyseme.typing import Evaluation, Hit, Results, Selection, TopicTable
 
 
 def estimators(texts: list[str]) -> None:
     counts = Vectorizer(language="en", min_df=2).fit_transform(texts)
-    model = PLSA(n_components=5, solver=EM(), topic_word_prior=SeedWords({0: ["price"]}), random_state=0)
+    model = PLSA(n_components=5, solver=Tempered(0.9), topic_word_prior=SeedWords({0: ["price"]}), random_state=0)
     assert_type(model.fit(counts), PLSA)
     assert_type(model.topics(), TopicTable)
     assert_type(model.topics().to_polars(), pl.DataFrame)
@@ -30,7 +31,8 @@ def estimators(texts: list[str]) -> None:
     assert_type(model.perplexity(counts), float)
     assert_type(LDA(5).fit(np.eye(5)).perplexity(np.eye(5)), float)
     assert_type(polyseme.NMF(3), NMF)
-    assert_type(SOLVERS["em"], type[Solver])
+    prior: Prior = Dirichlet(1.1)
+    assert prior.monotone
     PLSA(2, topic_word_prior=Dirichlet(1.1)).save("model")
     make_pipeline(Vectorizer(), model).fit(texts)
 

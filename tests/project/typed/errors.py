@@ -12,7 +12,7 @@ from polyseme import PLSA, Plsa, load, open_run  # noqa: F401  # error
 from polyseme.metrics import evaluate
 from polyseme.priors import Dirichlet
 from polyseme.selection import select_n_topics
-from polyseme.solvers import EM
+from polyseme.solvers.ascent import EM
 
 counts = np.eye(5)
 

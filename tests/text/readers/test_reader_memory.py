@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyseme.errors import InputError
-from polyseme.text import Document, Limits, Reader, open_source, read
+from polyseme.text import Document, Limits, open_source, read
+from polyseme.text.readers import Reader
 
 TEXTS = ["The cat sleeps.", "Ein zweiter Text über Wörter.", "Third\nof three"]
 ROWS = [

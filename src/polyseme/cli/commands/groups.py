@@ -11,7 +11,7 @@ from polyseme.cli.options import JSON, QUIET, RunFolder, open_level, takes
 from polyseme.options import GROUPING, LEVEL, RANDOM_STATE, RESAMPLING
 
 if TYPE_CHECKING:
-    from polyseme.uncertainty import GroupComparison
+    from polyseme.uncertainty.groups import GroupComparison
 
 _MOST_WORDS = 4
 """Words of a topic and group that are shown."""

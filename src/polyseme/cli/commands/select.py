@@ -16,7 +16,7 @@ from polyseme.io.files import write_output
 from polyseme.options import COUNTING, N_FOLDS, OUTPUT, RANDOM_STATE, READING, SAMPLING, TOPICS, Option, checked
 
 if TYPE_CHECKING:
-    from polyseme.selection import Selection
+    from polyseme.selection.n_topics import Selection
 
 
 _PLOT_FORMATS = ("png", "svg", "pdf")

@@ -12,7 +12,7 @@ from polyseme.options import EVERY, LEVEL, RANDOM_STATE, RESAMPLING
 
 if TYPE_CHECKING:
     from polyseme.kernels import Floats
-    from polyseme.uncertainty import Timeline
+    from polyseme.uncertainty.time import Timeline
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 24
