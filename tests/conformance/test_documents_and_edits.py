@@ -258,7 +258,7 @@ def test_priors_follow_the_topics():
     edited = model.with_edited_topics([[1, 2], [0]], [2], X)
     assert edited.topic_word_prior.seeds == {0: (5,), 1: (1,)}
     np.testing.assert_allclose(edited.doc_topic_prior.alpha, (1.5, 1.1))
-    np.testing.assert_allclose(edited.doc_topic_prior_.alpha, (1.5, 1.1))
+    np.testing.assert_allclose(edited._inference.prior.alpha, (1.5, 1.1))
     again = edited.refitting(without_words(X, np.array([2]))).fit(without_words(X, np.array([2])))
     assert again.components_.shape == (2, 45)
     assert model.with_edited_topics([[1]], [], X).topic_word_prior is None

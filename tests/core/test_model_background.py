@@ -190,7 +190,7 @@ class TestJointBackground:
         for _ in range(5000):
             joint = LAMBDA * UNIGRAM + (1 - LAMBDA) * theta @ model.components_
             ratio = np.divide(X, joint, out=np.zeros_like(X), where=X > 0)
-            theta = (1 - LAMBDA) * theta * (ratio @ model.components_.T) / (totals * model.topic_share_)
+            theta = (1 - LAMBDA) * theta * (ratio @ model.components_.T) / (totals * model._inference.topic_share)
         counts = sparse_counts(X, np.dtype(np.float64))
         folded = fold_in(model._fitted.inference.model(K), counts, model.components_, None, n_threads=1, tol=1e-9)
         seen = X.sum(axis=1) > 0
@@ -335,7 +335,7 @@ class TestFittedModel:
         np.testing.assert_allclose(loaded.background.distribution, UNIGRAM + 0.01, rtol=1e-15)
         for name in ("background_", "word_background_", "doc_background_", "doc_topic_", "components_"):
             assert np.array_equal(getattr(loaded, name), getattr(model, name))
-        assert loaded.topic_share_ == model.topic_share_
+        assert loaded._inference.topic_share == model._inference.topic_share
         assert np.array_equal(loaded.transform(X), model.doc_topic_)
         assert loaded.score(X) == model.score(X)
 

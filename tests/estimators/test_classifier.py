@@ -388,7 +388,7 @@ class TestKnownTopicsInPLSA:
             if topic is not None:
                 np.testing.assert_array_equal(weights, np.eye(4)[topic])
         assert np.isfinite(model.history_["objective"]).all()
-        assert model.doc_topic_prior_ == Dirichlet(1.2)
+        assert model._inference.prior == Dirichlet(1.2)
         if solver in ("auto", "em", "tempered"):
             assert np.diff(model.history_["objective"]).min(initial=0) > -1e-12
 
@@ -404,7 +404,7 @@ class TestKnownTopicsInPLSA:
 
     def test_transform_ignores_them_and_files_store_them(self, tmp_path):
         model = PLSA(4, doc_topic_prior=KnownTopics(self.KNOWN), random_state=0).fit(X)
-        assert model.doc_topic_prior_ is None
+        assert model._inference.prior is None
         assert (np.count_nonzero(model.transform(X[:20]), axis=1) > 1).any()
         model.save(tmp_path / "model")
         loaded = load(tmp_path / "model")

@@ -35,7 +35,6 @@ from polyseme.estimators.validation import (
 )
 from polyseme.io.models import StoredAttributes
 from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_rows, padded
-from polyseme.priors.base import Prior
 from polyseme.priors.members import as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
 from polyseme.solvers.initialize import check_init, document_topics, random_topics, start_topics
@@ -187,6 +186,8 @@ class PLSA(TopicEstimator):
         Share of the occurrences of each word that the background explains.
     doc_background_ : array of shape (n_documents,)
         Share of each training document that the background explains.
+    temperature_ : float
+        Exponent beta of P(z|d,w) at the end of the fit; 1 unless the solver is tempered.
     annealing_ : array of shape (n_stages, 2)
         With the solver `Annealed`: beta and the number of distinct topics at each stage.
     held_out_ : array
@@ -480,13 +481,8 @@ class PLSA(TopicEstimator):
 
     @property
     def temperature_(self) -> float:
-        """Exponent beta of the posteriors; 1 unless the solver is tempered."""
+        """Exponent beta of P(z|d,w) at the end of the fit; 1 unless the solver is tempered."""
         return self._inference.temperature
-
-    @property
-    def doc_topic_prior_(self) -> Prior | None:
-        """Prior on P(z|d) with which documents are folded in."""
-        return self._inference.prior
 
     @property
     def background_(self) -> Floats | None:
@@ -499,11 +495,6 @@ class PLSA(TopicEstimator):
         """Lambda; 0 without a background."""
         background = self._inference.background
         return 0.0 if background is None else background.share
-
-    @property
-    def topic_share_(self) -> float | None:
-        """With a JointBackground: share of all tokens that the topics explain; None otherwise."""
-        return self._inference.topic_share
 
     @property
     def doc_background_(self) -> Floats:
