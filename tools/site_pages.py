@@ -5,17 +5,20 @@ MkDocs calls the functions whose names begin with `on_` (mkdocs.yml, `hooks`).
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from public_packages import EXTENDING, PACKAGES, RESULT_CLASSES
+from public_names import names_of, public_names, summary
+from public_packages import EXTENDING, RESULT_CLASSES
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src"
 RESULTS = "benchmarks/RESULTS.md"
 """Results that `make bench` writes; the page exists only if they do."""
 
@@ -28,42 +31,50 @@ ELSEWHERE = (
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 
-def public_modules() -> list[str]:
-    """Return the modules that have a page in the reference."""
-    return [*PACKAGES, RESULT_CLASSES, EXTENDING]
+@cache
+def reference() -> dict[str, dict[str, str]]:
+    """Return the pages of the reference by module: the page of the module, and one for each of its names."""
+    modules = {**public_names(), **{module: names_of(module) for module in (RESULT_CLASSES, EXTENDING)}}
+    return {
+        module: {"Overview": _module_page(module, names), **{name: _name_page(module, name) for name in names}}
+        for module, names in modules.items()
+    }
 
 
-def reference_page(module: str) -> str:
-    """Return the page of a module: its docstring and public names, which mkdocstrings inserts."""
-    hidden = [
-        f"::: {name}\n    options: {{show_root_heading: true, show_root_toc_entry: true}}\n" for name in _hidden(module)
-    ]
-    return "\n".join([f"# {module}\n\n::: {module}\n", *hidden])
+def reference_file(module: str, name: str) -> str:
+    """Return the file of a page of the reference."""
+    return f"reference/{module}.md" if name == "Overview" else f"reference/{module}.{name}.md"
 
 
-def _hidden(module: str) -> list[str]:
-    """Return names that a package imports from a module of the same name, because the short name means the module."""
-    path = ROOT / "src" / Path(*module.split(".")) / "__init__.py"
-    if not path.is_file():
-        return []
-    imports = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
-    names = [(node.module or "", alias.name) for node in imports for alias in node.names]
-    return [f"{module_name}.{name}" for module_name, name in names if module_name == f"{module}.{name}"]
+def _module_page(module: str, names: Mapping[str, object]) -> str:
+    """Return the page of a module: its docstring, and its names with one line each."""
+    rows = "\n".join(f"| [`{name}`]({module}.{name}.md) | {summary(value)} |" for name, value in names.items())
+    return f"# {module}\n\n::: {module}\n    options: {{members: false}}\n\n| name | |\n|---|---|\n{rows}\n"
+
+
+def _name_page(module: str, name: str) -> str:
+    """Return the page of a name, which mkdocstrings fills."""
+    own_module = (SOURCES / Path(*module.split(".")) / f"{name}.py").is_file()  # then the short name means that module
+    place = f"{module}.{name}.{name}" if own_module else f"{module}.{name}"
+    return f"# {name}\n\n::: {place}\n    options: {{show_root_heading: true, show_root_full_path: true}}\n"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the reference pages and the results of the benchmarks to the navigation."""
-    reference = [{module: f"reference/{module}.md"} for module in public_modules()]
+    modules = [
+        {module: [{name: reference_file(module, name)} for name in pages]} for module, pages in reference().items()
+    ]
     nav: list[Any] = config.nav or []
     measured = [{"Benchmark results": RESULTS}] if RESULTS in ELSEWHERE else []
-    config.nav = [*nav, *measured, {"Reference": reference}]
+    config.nav = [*nav, *measured, {"Reference": modules}]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference pages and those from elsewhere in the repository."""
-    for module in public_modules():
-        files.append(File.generated(config, f"reference/{module}.md", content=reference_page(module)))
+    for module, pages in reference().items():
+        for name, content in pages.items():
+            files.append(File.generated(config, reference_file(module, name), content=content))
     for page in ELSEWHERE:
         files.append(File.generated(config, page, abs_src_path=str(ROOT / page)))
         folder = posixpath.dirname(page)
