@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from numbers import Integral
 from typing import Any, Protocol
 
 from polyseme.errors import InputError, MissingExtraError
@@ -103,7 +104,7 @@ def _broken(line: str, width: int) -> str:
 
 def reporter(verbose: int) -> Reporter:
     """Return the reporter of a call with this verbosity."""
-    if not verbose:
+    if not _checked(verbose):
         return SilentReporter()
     try:
         from rich.console import Console
@@ -115,6 +116,13 @@ def reporter(verbose: int) -> Reporter:
         stderr=True, force_jupyter=False, force_terminal=terminal, markup=False, emoji=False, highlight=False
     )
     return TerminalReporter(console)
+
+
+def _checked(verbose: Any) -> int:
+    """Return the verbosity. Raise InputError for anything but a number or a bool."""
+    if not isinstance(verbose, Integral) or verbose < 0:
+        raise InputError(f"verbose must be 0, 1 or 2, got {verbose!r}.")
+    return int(verbose)
 
 
 def pluralize(number: int, noun: str) -> str:
@@ -140,7 +148,7 @@ def fit_progress(verbose: int, max_iter: int, what: str, callback: Callback | No
     if not (callback is None or callable(callback)):
         raise InputError(f"callback must be None or a function of one argument, got {callback!r}.")
     user = [] if callback is None else [callback]
-    if not verbose:
+    if not _checked(verbose):
         yield user
         return
     console = _terminal()

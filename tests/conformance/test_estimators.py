@@ -160,6 +160,14 @@ def test_a_wrong_random_state_raises(member, state):
 
 
 @EVERY
+def test_verbose_is_a_number(member):
+    if "verbose" in member.make().get_params():
+        for value in ("loud", -1, None):
+            with pytest.raises(InputError, match="verbose must be 0, 1 or 2"):
+                member.make(verbose=value).fit(X)
+
+
+@EVERY
 def test_a_random_state_object_is_accepted(member):
     assert same_fit(fitted(member, random_state=np.random.RandomState(5)), fitted(member, random_state=5))
     first, again, other = (fitted(member, random_state=np.random.default_rng(seed)) for seed in (5, 5, 6))

@@ -10,7 +10,8 @@ from scipy.special import psi
 
 import oracles
 from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError, load
-from polyseme.core.dirichlet import HeldOutHalves, LearnedPosterior, with_posterior
+from polyseme.core.dirichlet import DirichletPosterior, HeldOutHalves, LearnedPosterior, with_posterior
+from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import DocumentSample, LearnedPrior
 from polyseme.core.shard import sample_documents, sparse_counts
 from polyseme.datasets import synthetic_corpus
@@ -210,3 +211,17 @@ def test_a_topic_that_is_off_gets_no_weight_from_the_prior(model):
     weights = changed.fold_in(as_counts(drawn(20, 5, 8))).doc_topic
     assert weights[:, 2].max() < 1e-5
     np.testing.assert_allclose(weights.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["one-eta", "eta-of-topics"])
+def test_topics_that_are_not_merged_keep_their_parameters(rows):
+    eta = np.array([0.5, 0.1, 0.3, 0.2])
+    below = np.array([[0.4, 3.0, 0.3, 1.0], [2.0, 0.05, 0.31, 0.2], [0.45, 0.06, 5.0, 0.1]])  # some are below eta
+    posterior = DirichletPosterior(below, np.array([0.1, 0.2, 0.3]), np.array([eta, eta, eta]) if rows else eta)
+    moved = posterior.edited(TopicEdit.of([[2], [0], [1]], [], 3, 4))
+    np.testing.assert_array_equal(moved.topic_word, below[[2, 0, 1]])
+    merged = posterior.edited(TopicEdit.of([[0, 2], [1]], [3], 3, 4))
+    np.testing.assert_array_equal(merged.topic_word[1, :3], below[1, :3])
+    expected = below[0] + below[2] if rows else np.maximum(below[0] + below[2] - eta, eta)
+    np.testing.assert_allclose(merged.topic_word[0, :3], expected[:3])
+    assert (merged.topic_word[:, 3] < 1e-6).all()

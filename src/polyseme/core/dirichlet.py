@@ -322,15 +322,19 @@ class DirichletPosterior:
         """Return the posterior with merged and removed topics, without the counts of banned words.
 
         The expected counts lambda - eta and the parameters alpha of merged topics are added, and the rows of eta if
-        each topic has its own. A banned word gets almost no prior, so that neither the other words nor the bound depend
-        on it.
+        each topic has its own. Extrapolation can end at a lambda below eta: a topic that is not merged keeps it. A
+        banned word gets almost no prior, so that neither the other words nor the bound depend on it.
         """
-        eta = self.eta.copy() if self.eta.ndim == 1 else np.asarray(edit.sums(self.eta))
+        lambda_, eta = edit.sums(self.topic_word.astype(np.float64)), self.eta.copy()
+        if eta.ndim == 1:
+            for topic, group in enumerate(edit.groups):
+                if len(group) > 1:
+                    lambda_[topic] = np.maximum(lambda_[topic] - (len(group) - 1) * eta, eta)
+        else:
+            eta = edit.sums(eta)
         eta[..., edit.banned] = _BANNED_ETA
-        counts = np.maximum(self.topic_word.astype(np.float64) - self.eta, 0)
-        counts[:, edit.banned] = 0
-        lambda_ = (edit.sums(counts) + eta).astype(self.topic_word.dtype)
-        return DirichletPosterior(lambda_, np.asarray(edit.sums(self.alpha)), eta)
+        lambda_[:, edit.banned] = _BANNED_ETA
+        return DirichletPosterior(lambda_.astype(self.topic_word.dtype), np.asarray(edit.sums(self.alpha)), eta)
 
     def means(self, banned: Array) -> Array:
         """Return P(w|z), the means of the posterior, with zeros for banned words."""
