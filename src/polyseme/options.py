@@ -155,6 +155,8 @@ FITTING = (
            "These topics come first.", TOPICS, Path, metavar="FILE"),
     Option("levels", "Make finer levels of topics below these, as long as they predict better (plsa), or none.  "
            "[default: auto for plsa]", TOPICS, choices=("auto", "none")),
+    Option("consensus", "Start from the topics that fits to resampled documents share, and show how many of them have "
+           "each topic (plsa).", TOPICS, bool, False),
     RANDOM_STATE,
     MAX_ITER,
     Option("background", "Share of each text that a background of common words explains (plsa).", TOPICS, float, 0.0,

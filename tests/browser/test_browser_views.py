@@ -1,7 +1,9 @@
 """Every view in a browser: its content, without network requests and console errors."""
 
+import numpy as np
 import pytest
 
+from explorer_corpora import themed_page_data
 from polyseme import fit
 from polyseme.explore import write_page
 from polyseme.metrics import top_words
@@ -68,6 +70,17 @@ def test_words_of_a_topic_follow_the_slider(themes_page, themes):
     assert slider.input_value() == "0"
     assert labels.all_text_contents() != frequent
     assert themes_page.page.evaluate("location.hash") == "#/topic/1?relevance=0"
+
+
+def test_reproducibility_is_shown_with_its_interval(opened, tmp_path):
+    shares = {"": [1, 0.9, 0.5, 0], "_least": [0.8, 0.7, 0.3, 0], "_most": [1, 0.97, 0.7, 0.2]}
+    measures = {f"reproducibility{end}": np.array(values) for end, values in shares.items()}
+    write_page(themed_page_data(measures=measures), tmp_path / "page.html")
+    shown = opened(tmp_path / "page.html", "#/topics")
+    assert "90% (70% to 97%)" in shown.text()
+    assert "reproducibility_least" not in shown.text()
+    shown.go("#/topic/2")
+    assert "reproducibility 50% (30% to 70%)" in shown.text()
 
 
 def test_names_and_typical_documents_are_those_of_python(themes_page, themes):

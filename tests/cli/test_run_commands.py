@@ -330,6 +330,21 @@ def test_the_stability_of_topics_is_stored_until_they_change(place: Path) -> Non
     assert not open_run(place / "run").info.stability
 
 
+def test_a_consensus_shows_how_many_fits_have_each_topic(once: Path) -> None:
+    fitted = run("fit", "docs", "-k", "2", "-o", "shared", "--consensus", "--no-page", cwd=once)
+    assert fitted.exit_code == 0
+    found = open_run(once / "shared").info.reproducibility
+    shown = run("topics", "shared", cwd=once).stdout
+    for row in found:
+        interval = f"{row.share:.0%} ({100 * row.least:.0f} to {100 * row.most:.0f})"
+        assert interval in shown
+        assert interval in fitted.stdout
+    listed = json.loads(run("topics", "shared", "--json", cwd=once).stdout)
+    assert [row["reproducibility"] for row in listed] == [vars(found[row["topic"]]) for row in listed]
+    assert run("edit", "shared", "--merge", "0,1", "-q", cwd=once).exit_code == 0
+    assert not open_run(once / "shared").info.reproducibility
+
+
 def test_a_fit_with_no_texts_and_no_page_writes_neither(once: Path) -> None:
     assert run("fit", "docs", "-k", "2", "-o", "bare", "--no-texts", "--no-page", "-q", cwd=once).exit_code == 0
     opened = open_run(once / "bare")

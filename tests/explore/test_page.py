@@ -46,7 +46,7 @@ from polyseme.layout.colors import DARK, LIGHT
 from polyseme.metrics import coherence, top_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.runs.documents import excerpt
-from polyseme.runs.info import Selection, SelectionRow
+from polyseme.runs.info import Reproducibility, Selection, SelectionRow
 from polyseme.runs.periods import periods
 from polyseme.text import Vectorizer
 
@@ -423,6 +423,8 @@ def test_a_run_has_a_page(tmp_path):
     model, counts = run.model, run.counts
     selection = Selection(3, "Three do.", (SelectionRow(3, 0.5, 0.1),))
     run.store.info = replace(run.info, topic_names={1: "Bread"}, selection=selection, stability=(0.5, 0.25, 1))
+    found = (Reproducibility(1.0, 0.8, 1.0), Reproducibility(0.5, 0.3, 0.7), Reproducibility(0.0, 0.0, 0.2))
+    run.store.info = replace(run.info, reproducibility=found)
     found = sections(render_page(run))
     assert found["core"]["title"] == "run"
     assert found["core"]["topic_names"] == {str(topic): name for topic, name in enumerate(run.topic_titles)}
@@ -430,6 +432,9 @@ def test_a_run_has_a_page(tmp_path):
     assert found["core"]["selection"] == [{"k": 3, "agreement": 0.5, "error": 0.1}]
     assert found["core"]["selection_reason"] == "Three do."
     assert found["core"]["measures"]["stability"] == [0.5, 0.25, 1]
+    assert found["core"]["measures"]["reproducibility"] == [1, 0.5, 0]
+    assert found["core"]["measures"]["reproducibility_least"] == [0.8, 0.3, 0]
+    assert found["core"]["measures"]["reproducibility_most"] == [1, 0.7, 0.2]
     npmi = coherence(top_words(model), counts).topics
     assert found["core"]["measures"]["coherence"] == pytest.approx(npmi, abs=1e-6)
     assert found["core"]["facts"]["seed"] == 0

@@ -17,11 +17,13 @@ import oracles
 import polyseme
 from cli_runner import FRUIT, METAL, TEXTS, run, write_folder
 from polyseme import InputError, UnsupportedError
+from polyseme.datasets import synthetic_corpus
 from polyseme.progress import SilentReporter
 from polyseme.runs import choosing, counting, fitting
 from polyseme.runs import store as folder
 from polyseme.runs.reading import reader_notes
-from polyseme.selection import consensus_topics, reading_topics
+from polyseme.runs.tables import topics_csv
+from polyseme.selection import consensus, consensus_topics, reading_topics
 from polyseme.selection.short_texts import compare_mixture
 from polyseme.text import Document, read
 from polyseme.text.readers import Problems
@@ -147,6 +149,29 @@ def test_a_given_number_starts_from_the_topics_that_several_fits_share(model: st
     np.testing.assert_array_equal(run.model.components_, expected.components_)
 
 
+def test_a_consensus_gives_the_start_and_the_reproducibility_of_topics() -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(40)]
+    run = polyseme.fit(texts, 2, consensus=True, levels="none", random_state=4, max_iter=5, **SETTINGS)
+    shared = consensus(run.counts, 2, n_fits=fitting.CONSENSUS_FITS, random_state=4).best
+    start = 0.999 * shared.model.components_ + 0.001 / len(run.vocabulary)
+    expected = polyseme.PLSA(2, init=(None, start), random_state=4, max_iter=5).fit(run.counts)
+    np.testing.assert_allclose(run.model.components_, expected.components_, rtol=1e-4, atol=1e-7)
+    assert [row.share for row in run.info.reproducibility] == shared.reproducibility.tolist() == [1, 1]
+    assert [row.least for row in run.info.reproducibility] == shared.interval[:, 0].tolist()
+    header, first, *_ = topics_csv(run.view).splitlines()
+    assert header.endswith("junk,reproducibility,reproducibility_least,reproducibility_most")
+    assert first.endswith(",1.0000,0.8389,1.0000")
+
+
+def test_a_topic_that_leaves_the_consensus_is_found_by_none() -> None:
+    X = synthetic_corpus(80, n_topics=2, n_words=40, random_state=0).counts()
+    shared = consensus(X, 2, n_fits=5).best
+    other = polyseme.PLSA.from_topics(np.roll(shared.model.components_[[0, 1]], 20, axis=1) + 1e-9)
+    assert [row.share for row in fitting._reproducibility(shared, shared.model)] == shared.reproducibility.tolist()
+    assert [row.share for row in fitting._reproducibility(shared, other)] == [0, 0]
+
+
 def test_a_tree_that_needs_more_topics_than_were_chosen_gets_them() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(120)]
@@ -240,6 +265,8 @@ def test_every_model_makes_a_run(model: str, tmp_path: Path) -> None:
     [
         ({"model": "gpt"}, "model= must be plsa, lda, ctm"),
         ({"model": "lda", "background": 0.1}, "background= is not an option of model=lda"),
+        ({"model": "lda", "consensus": True}, "consensus= is for model=plsa without seeds= and background="),
+        ({"background": 0.1, "consensus": True}, "consensus= is for model=plsa without seeds= and background="),
         ({"model": "plsa", "depth": 2}, "depth= is not an option of model=plsa"),
         ({"model": "ctm", "seeds": {"a": ["plums"]}}, "seeds= is not an option of model=ctm"),
         ({"model": "ctm", "shards": True}, "model=ctm cannot be fitted from shards"),

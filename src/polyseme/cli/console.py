@@ -26,6 +26,7 @@ from polyseme.text.sentences import cut_at_word
 if TYPE_CHECKING:
     from polyseme.kernels import Array
     from polyseme.runs import Run
+    from polyseme.runs.info import Reproducibility
     from polyseme.runs.quotes import TypicalDocument
     from polyseme.runs.view import FinerTopic, TopicView
 
@@ -38,6 +39,7 @@ _MIN_SHARE_SHOWN, _MOST = 0.1, 0.5
 """Labels with a smaller share of a topic are not shown in lists of labels, and as the label of most documents."""
 _TOPICS_ON_A_SCREEN = 15
 _LABEL_WIDTH = 24
+_FOUND_WIDTH = len("100% (84 to 100)")
 _INDENT = 7
 """Columns before the lines of a topic, the width of its number."""
 
@@ -109,6 +111,8 @@ class TopicRow:
     """Its most typical documents, with quotes."""
     junk: str = ""
     """Reason why it may not describe a subject, or ""."""
+    reproducibility: Reproducibility | None = None
+    """How often fits to resampled documents have it; None without a consensus."""
     coherence: float | None = None
     """NPMI of its first ten words in the documents of the run; None if not computed."""
     level: int = 0
@@ -162,6 +166,7 @@ def topic_rows(
                 shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
                 documents=typical[topic.id],
                 junk=run.junk[topic.id].reason if topic.id in run.junk else "",
+                reproducibility=run.reproducibility[topic.id] if run.reproducibility else None,
                 coherence=None if coherence is None else float(coherence[topic.id]),
                 level=len(topics),
                 parent=None if parents is None else int(parents.topics[topic.id]),
@@ -300,6 +305,8 @@ def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
     rows = rows[:_TOPICS_ON_A_SCREEN]
     table = _empty_topic_table(rows, "words", width, no_wrap=True)
     words_width = width - len("topic  weight   fit  ") - (len(" npmi  ") if _has_coherence(rows) else 0)
+    if any(row.reproducibility for row in rows):
+        words_width -= 2 + _FOUND_WIDTH
     labels = [_labels_shown(row, _label_width(width), least=_MOST)[:1] for row in rows]
     if _has_labels(rows):
         words_width -= 2 + max([len("mostly"), *(cell_len(label) for shown in labels for label in shown)])
@@ -318,11 +325,13 @@ def _empty_topic_table(
     rows: Sequence[TopicRow], last_column: str, width: int, *, labels: bool = True, **last: Any
 ) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("topic", justify="right", style="cyan", no_wrap=True)
-    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("topic", justify="right", style="cyan", no_wrap=True, min_width=5)
+    table.add_column("weight", justify="right", no_wrap=True, min_width=6)
     table.add_column("fit", justify="right", no_wrap=True, min_width=4)
     if _has_coherence(rows):
         table.add_column("npmi", justify="right", no_wrap=True, min_width=5)
+    if any(row.reproducibility for row in rows):
+        table.add_column("in fits", no_wrap=True, min_width=_FOUND_WIDTH)
     if labels and _has_labels(rows):
         table.add_column("mostly", max_width=_label_width(width))
     table.add_column(last_column, **last)
@@ -336,9 +345,17 @@ def _add_topic_row(
     cells: list[str | Text] = [str(row.topic), f"{row.weight:.1%}", f"{row.fit:.0%}"]
     if _has_coherence(rows):
         cells.append(f"{row.coherence:.2f}" if row.coherence is not None else "")
+    if row.reproducibility:
+        cells.append(_found_again(row))
     if labels is not None and _has_labels(rows):
         cells.append(Text("\n".join(labels)))
     table.add_row(*cells, content)
+
+
+def _found_again(row: TopicRow) -> str:
+    """Return the reproducibility of a topic with its interval."""
+    found = row.reproducibility
+    return f"{found.share:.0%} ({100 * found.least:.0f} to {100 * found.most:.0f})" if found else ""
 
 
 def _has_coherence(rows: Sequence[TopicRow]) -> bool:

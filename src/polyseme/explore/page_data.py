@@ -501,9 +501,21 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         facts={**data.facts, **{name: value for name, value in facts.items() if value is not None}},
         finer=_finer_topics(view, finer),
         level_weights=[level.doc_topic for level in finer],
-        measures={"stability": np.asarray(info.stability)} if len(info.stability) == K else {},
+        measures=_run_measures(view),
         map=view.document_map,
     )
+
+
+def _run_measures(view: TopicView) -> dict[str, Floats]:
+    """Return the stability and the reproducibility of the topics, if they are known."""
+    found: dict[str, Floats] = {}
+    if view.finer is None and view.store.info.stability:
+        found["stability"] = np.asarray(view.store.info.stability)
+    if rows := view.reproducibility:
+        found["reproducibility"] = np.array([row.share for row in rows])
+        found["reproducibility_least"] = np.array([row.least for row in rows])
+        found["reproducibility_most"] = np.array([row.most for row in rows])
+    return found
 
 
 def _finer_topics(view: TopicView, finer: Sequence[TopicView]) -> list[list[dict[str, Any]]]:

@@ -51,7 +51,7 @@ def changed_info(run: Run, shards: DiskCorpus, **changes: Any) -> RunInfo:
     """Return the facts about a run after a change of documents or topics, without those that are computed again."""
     documents, tokens, n_shards = shards.manifest.documents, int(shards.manifest.tokens), len(shards.manifest.shards)
     sizes: Any = {"documents": documents, "tokens": tokens, "shards": n_shards}
-    return replace(run.info, junk=None, stability=(), before=None, **sizes, **changes)
+    return replace(run.info, junk=None, stability=(), reproducibility=(), before=None, **sizes, **changes)
 
 
 def page_of(run: Run) -> str | None:

@@ -39,6 +39,7 @@ def fit(
     depth: int | None = None,
     branching: int | None = None,
     levels: str | None = None,
+    consensus: bool = False,
     max_iter: int | None = None,
     random_state: RandomStateLike = 0,
     language: str | None = "auto",
@@ -103,6 +104,10 @@ def fit(
     levels : {"auto", "none"} or None, default=None
         Whether to make finer levels below these topics: twice as many topics each, up to 160, as long as they predict
         held-out documents better (`Run.levels`, `Run.level`). None makes them for PLSA; other models have one level.
+    consensus : bool, default=False
+        Whether to start from the topics that 20 fits to resampled documents share (`polyseme.selection.consensus`),
+        with at most 5,000 documents, drawn at random (PLSA only). The tables and the page then show how many of these
+        fits have each topic.
     max_iter : int or None, default=None
         Maximum number of iterations. None: the default of the estimator.
     random_state : int, RandomState or Generator, default=0

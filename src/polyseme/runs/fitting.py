@@ -16,31 +16,38 @@ from polyseme.options import named
 from polyseme.progress import Reporter
 from polyseme.runs.choosing import sampled_counts
 from polyseme.runs.corpus import take_counts
-from polyseme.runs.info import LevelInfo, RunInfo
+from polyseme.runs.info import LevelInfo, Reproducibility, RunInfo
 from polyseme.runs.models import MODELS
 from polyseme.runs.seed_words import seed_columns
 from polyseme.runs.seeds import drifted_topics
 from polyseme.runs.settings import LABELS_MODEL, FitSettings
 from polyseme.runs.write import RunDraft
+from polyseme.selection.consensus import COMES_BACK, ConsensusTopics, consensus, wilson_interval
 from polyseme.selection.levels import make_levels
-from polyseme.selection.reading import consensus_topics, reading_topics
+from polyseme.selection.reading import consensus_topics, reading_topics, start_of_all_words
 from polyseme.solvers import Checkpoint
 from polyseme.solvers.base import Solver
 from polyseme.utils import perplexity_of, sample_rows
 
 LEVELS_SAMPLE = 20_000
 """Number of documents, drawn at random, with which topics are split into finer ones and levels are compared."""
+CONSENSUS_FITS = 20
+"""Fits to resampled documents of a consensus."""
 
 
 def fit_model(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) -> RunInfo:
     """Fit the model and write it."""
     info, seeds = draft.info, settings.fitting["seeds"]
     n_topics = info.model.n_topics
+    shared: ConsensusTopics | None = None
     known: dict[str, Any] = {"checkpoint": checkpoint if MODELS[settings.model].takes_checkpoint else None}
     if seeds:
         found = seed_columns(seeds, draft.run.vectorizer)
         parts = draft.corpus.count_parts()
         known |= {"seeds": found.columns, "word_totals": sum(np.asarray(part.sum(axis=0)).ravel() for part in parts)}
+    elif settings.fitting["consensus"]:
+        shared = _consensus(draft, settings.fitting["random_state"])
+        known["start"] = start_of_all_words(shared.model.components_, slice(None), info.words)
     elif "start" in MODELS[info.model.name].options:
         known["start"] = _start(draft, settings.fitting["random_state"])
     if not info.in_memory:
@@ -62,6 +69,7 @@ def fit_model(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | N
             draft.report.note(problem)
     return replace(
         info,
+        reproducibility=() if shared is None else _reproducibility(shared, model),
         solver=vars(model).get("solver_", ""),
         iterations=model.n_iter_,
         converged=model.converged_,
@@ -82,6 +90,27 @@ def _start(draft: RunDraft, seed: int) -> Any:
         return reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
     with draft.report.stage("Comparing starts") as update:
         return consensus_topics(counts, n_topics, max_documents=None, random_state=seed, progress=update)
+
+
+def _consensus(draft: RunDraft, seed: int) -> ConsensusTopics:
+    """Return the topics that fits to resampled documents share."""
+    with draft.report.stage("Fitting samples") as update:
+        found = consensus(
+            sampled_counts(draft.corpus, seed), draft.info.model.n_topics, n_fits=CONSENSUS_FITS, random_state=seed,
+            progress=update,
+        )  # fmt: skip
+    return found.best
+
+
+def _reproducibility(shared: ConsensusTopics, model: Any) -> tuple[Reproducibility, ...]:
+    """Return how often fits have each topic; none has a topic that has become another one in the fit of all documents.
+
+    The fit of all documents starts from the consensus of a sample, and may leave it.
+    """
+    affinity = np.einsum("kw,kw->k", np.sqrt(shared.model.components_), np.sqrt(model.fitted_.topic_word))
+    found = np.where(affinity >= COMES_BACK, shared.reproducibility, 0.0)
+    least, most = wilson_interval(found, shared.n_fits).T
+    return tuple(Reproducibility(*map(float, row)) for row in zip(found, least, most, strict=True))
 
 
 def fit_levels(draft: RunDraft) -> RunInfo:

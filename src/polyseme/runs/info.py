@@ -80,6 +80,15 @@ class LevelInfo:
 
 
 @dataclass(frozen=True)
+class Reproducibility:
+    """Share of the fits to resampled documents that have a topic, with Wilson's 95% interval."""
+
+    share: Share
+    least: Share
+    most: Share
+
+
+@dataclass(frozen=True)
 class Mark:
     """Reason why a topic may not describe a subject."""
 
@@ -268,6 +277,8 @@ class RunInfo:
     junk: dict[int, Mark] | None = None
     """Topics that may not describe a subject; None before they are looked for."""
     stability: tuple[float, ...] = ()
+    reproducibility: tuple[Reproducibility, ...] = ()
+    """How often fits to resampled documents have each topic; empty without a consensus."""
     banned_words: tuple[str, ...] = ()
     """Words that a refit after an edit has removed from the counts and the model."""
     hidden_words: tuple[str, ...] = ()
@@ -300,6 +311,8 @@ class RunInfo:
             if max(level.topic_names, default=-1) >= n_topics:
                 raise ValueError(f"{where}topic_names must be of topics that exist")
             above = n_topics
+        if len(self.reproducibility) not in (0, self.model.n_topics):
+            raise ValueError("reproducibility must be one for each topic")
         if self.before is not None and (self.before.before or self.before.edits != self.edits[:-1] or not self.edits):
             raise ValueError("before must be the run before the last of its edits")
         for name, topics in (("junk", self.junk or ()), ("hidden_topics", self.hidden_topics)):

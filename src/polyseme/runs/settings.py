@@ -70,7 +70,7 @@ class FitSettings:
 
     def estimator(self, n_topics: int | None, **known: Any) -> Any:
         """Return the unfitted estimator. `known` are arguments of `make_model` that depend on the documents."""
-        others = "model", "n_topics", "seeds", "levels"
+        others = "model", "n_topics", "seeds", "levels", "consensus"
         options = {name: value for name, value in self.fitting.items() if name not in others}
         return make_model(self.model, n_topics, **options, **known)
 
@@ -82,7 +82,7 @@ class FitSettings:
     @property
     def chooses_model(self) -> bool:
         """Whether neither a model nor an option of PLSA is given."""
-        given = (self.fitting[name] for name in ("model", "seeds", "background"))
+        given = (self.fitting[name] for name in ("model", "seeds", "background", "consensus"))
         return not any(given) and self.fitting["levels"] != "auto"
 
     @property
@@ -109,6 +109,11 @@ class FitSettings:
             raise InputError(
                 f"{named('levels', 'auto')} is for {named('model', 'plsa')}; {named('model', name)} has one level: "
                 f"leave {named('levels')} out."
+            )
+        if self.fitting["consensus"] and (name != "plsa" or seeds or self.fitting["background"]):
+            raise InputError(
+                f"{named('consensus')} is for {named('model', 'plsa')} without {named('seeds')} and "
+                f"{named('background')}: leave one of them out."
             )
         if self.shards:
             self.check_shards()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import astuple
 
 from polyseme.metrics.words import largest
 from polyseme.runs.names import parent_titles
@@ -39,14 +40,16 @@ def topics_csv(view: TopicView) -> str:
     """Return a CSV table of the topics by weight: topic, name, weight P(z), fit, words and most typical documents.
 
     `documents` are titles, separated by "; ", and `quotes` a sentence of each, separated by " | ". `junk` is the reason
-    why a topic may not describe a subject; these topics are last. The table of a finer level also has the topic of the
+    why a topic may not describe a subject; these topics are last. With a consensus, there are three columns with the
+    reproducibility and its interval. The table of a finer level also has the topic of the
     level above, its title, and its share of the topic's tokens.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     above = [] if view.parents is None else ["parent", "parent_title", "parent_share"]
     titles_above = parent_titles(view)
-    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "quotes", "junk", *above])
+    found = ["reproducibility", "reproducibility_least", "reproducibility_most"] if view.reproducibility else []
+    writer.writerow(["topic", "name", "weight", "fit", "words", "documents", "quotes", "junk", *found, *above])
     weights, words, names = view.fitted.topic_weights, view.topic_words(WORDS_SHOWN), view.topic_titles
     typical = view.typical_documents(DOCUMENTS_SHOWN)
     for topic in topics_in_order(view):
@@ -55,6 +58,8 @@ def topics_csv(view: TopicView) -> str:
         numbers = (f"{weights[topic]:.6f}", f"{view.typical.fit[topic]:.6f}")
         name, *texts = map(escape_formula, (names[topic], " ".join(words[topic]), titles, quotes))
         row = [topic, name, *numbers, *texts, view.junk[topic].reason if topic in view.junk else ""]
+        if view.reproducibility:
+            row += [f"{value:.4f}" for value in astuple(view.reproducibility[topic])]
         if view.parents is not None:
             title = escape_formula(titles_above[topic])
             row += [int(view.parents.topics[topic]), title, f"{view.parents.shares[topic]:.6f}"]

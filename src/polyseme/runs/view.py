@@ -25,7 +25,7 @@ from polyseme.options import named
 from polyseme.progress import SilentReporter, reporter
 from polyseme.runs.corpus import RunCorpus
 from polyseme.runs.documents import COLUMNS
-from polyseme.runs.info import LevelInfo, Mark, RunInfo
+from polyseme.runs.info import LevelInfo, Mark, Reproducibility, RunInfo
 from polyseme.runs.junk import junk_notes
 from polyseme.runs.names import naming_prompt
 from polyseme.runs.quotes import TypicalDocument, find_quotes
@@ -184,6 +184,11 @@ class TopicView:
     def junk(self) -> dict[int, Mark]:
         """Topics that do not describe a subject, such as mail headers and boilerplate, with the reason; listed last."""
         return (self.store.info.junk or {}) if self.finer is None else {}
+
+    @property
+    def reproducibility(self) -> tuple[Reproducibility, ...]:
+        """How often fits to resampled documents have each topic; empty without a consensus, and at a finer level."""
+        return self.store.info.reproducibility if self.finer is None else ()
 
     @property
     def hidden_topics(self) -> frozenset[int]:

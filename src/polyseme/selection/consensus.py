@@ -54,7 +54,7 @@ from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_topi
 
 RESAMPLES = ("documents", "counts", "none")
 _STARTS = ("random", "nndsvd", "correspondence")
-_COMES_BACK = 0.85
+COMES_BACK = 0.85
 """Affinity of a topic that comes back. Of .7, .8, .85 and .9, shares at .85 separated planted topics from split and
 merged ones best."""
 STABLE, LEAST_STABLE = 0.8, 0.2
@@ -362,7 +362,7 @@ def _solution(
     largest_first = np.argsort(-weights, kind="stable")
     topics, affinity, silhouette = (array[:, largest_first] for array in matched[:3])
     n_fits, n_topics = affinity.shape
-    kept = affinity >= np.minimum(_COMES_BACK, np.median(affinity, axis=0))
+    kept = affinity >= np.minimum(COMES_BACK, np.median(affinity, axis=0))
     mean = np.einsum("fk,fkw->kw", kept, topics) / kept.sum(axis=0)[:, np.newaxis]
     word_totals = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     start = (1 - _UNIGRAM_SHARE) * mean + _UNIGRAM_SHARE * word_totals / word_totals.sum()
@@ -371,11 +371,15 @@ def _solution(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # more iterations would lead back to the fit
         model = PLSA(n_topics, init=(None, start), solver="em", max_iter=1, n_jobs=n_jobs).fit(X)
-    found = (affinity >= _COMES_BACK).sum(axis=0)
-    interval = np.column_stack([binomtest(int(k), n_fits).proportion_ci(method="wilson") for k in found]).T
-    return ConsensusTopics(
-        model, found / n_fits, interval, silhouette.mean(axis=0), _unexplained(X, word_totals, model), n_fits
-    )
+    found = (affinity >= COMES_BACK).mean(axis=0)
+    unexplained = _unexplained(X, word_totals, model)
+    return ConsensusTopics(model, found, wilson_interval(found, n_fits), silhouette.mean(axis=0), unexplained, n_fits)
+
+
+def wilson_interval(shares: Floats, n_fits: int) -> Floats:
+    """Return Wilson's 95% interval of each share of fits."""
+    counts = np.rint(shares * n_fits).astype(int).tolist()
+    return np.array([binomtest(count, n_fits).proportion_ci(method="wilson") for count in counts])
 
 
 def _unexplained(X: Any, word_totals: Floats, model: PLSA) -> float:

@@ -256,7 +256,7 @@ def reading_topics(
     rows = _samples(counts.n_docs, random_state)[fit]
     needed = [value for value in values if value >= n_topics]
     *_, (_, _, phi) = _fit_path(counts, rows, needed, [random_state, fit], effective_threads(n_jobs))
-    return _start_of_all_words(phi[:, :n_topics].T, words, X.shape[1])
+    return start_of_all_words(phi[:, :n_topics].T, words, X.shape[1])
 
 
 def consensus_topics(
@@ -332,10 +332,10 @@ def consensus_topics(
     better = sorted(fits, key=likelihood, reverse=True)[: n_fits // 2]
     theta, phi = max((_merged_fit(corpus, group, n_topics, n_topics) for group in (fits, better)), key=likelihood)
     largest_first = np.argsort(-(counts.totals @ theta[:, :n_topics]), kind="stable")
-    return _start_of_all_words(phi[:, largest_first].T, words, X.shape[1])
+    return start_of_all_words(phi[:, largest_first].T, words, X.shape[1])
 
 
-def _start_of_all_words(topic_word: Floats, words: Array, n_words: int) -> Floats:
+def start_of_all_words(topic_word: Floats, words: Array | slice, n_words: int) -> Floats:
     """Return topics of some words as topics of all words, without zeros."""
     topics = np.full((len(topic_word), n_words), _UNSEEN_SHARE / n_words)
     topics[:, words] += (1 - _UNSEEN_SHARE) * topic_word

@@ -9,13 +9,15 @@ import { topicsOfSubset } from "../model/subset.js";
  * @property {string} name
  * @property {ArrayLike<number | null>} values
  * @property {string} description
- * @property {(value: number) => string} shown
+ * @property {(value: number, topic: number) => string} shown
  */
 
 const DESCRIPTIONS = {
   coherence: "NPMI of its ten top words in whole documents: 0 as by chance, 1 always together",
   stability: "how similar the topic is in fits to other samples of the documents: 1 is equal",
+  reproducibility: "share of fits to other samples of the documents that have it (95% interval)",
 };
+const ENDS = ["reproducibility_least", "reproducibility_most"];
 
 /**
  * Returns the weight, the fit and the other measures of the topics of a level. Of some documents
@@ -68,11 +70,18 @@ export function topicMeasures({ subset, level }) {
     },
   );
   if (!subset.isWhole || !isReading) return found;
-  const others = Object.entries(model.measures).map(([name, values]) => ({
-    name,
-    values,
-    description: DESCRIPTIONS[name] ?? name,
-    shown: (value) => decimal(value, 2),
-  }));
+  const others = Object.entries(model.measures)
+    .filter(([name]) => !ENDS.includes(name))
+    .map(([name, values]) => ({
+      name,
+      values,
+      description: DESCRIPTIONS[name] ?? name,
+      shown: name === "reproducibility" ? withInterval : (value) => decimal(value, 2),
+    }));
   return [...found, ...others];
+}
+
+function withInterval(share, topic) {
+  const [least, most] = ENDS.map((name) => percent(model.measures[name][topic]));
+  return `${percent(share)} (${least} to ${most})`;
 }

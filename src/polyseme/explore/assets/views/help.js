@@ -41,6 +41,11 @@ export function viewHelp() {
       "Stability",
       "How similar the topic is when the model is fitted to other samples of the documents.",
     ],
+    measures.reproducibility && [
+      "Reproducibility",
+      "How many of the fits to other samples of the documents have the topic, with a 95% interval. " +
+        "A topic that most fits have would be found again with similar documents.",
+    ],
     [
       link("map", "Map"),
       "Every dot is a document, close to documents with similar topics and words. Its color mixes " +

@@ -19,7 +19,7 @@ import { colorOf, topicName } from "../pieces/names.js";
 import { labelCard, timeCard, topicPager, weightText } from "../pieces/topic_cards.js";
 import { remember } from "../router.js";
 
-const OTHER_MEASURES = ["documents", "fit", "coherence", "stability"];
+const OTHER_MEASURES = ["documents", "fit", "coherence", "stability", "reproducibility"];
 
 /** @type {import("../router.js").Render} */
 export function viewTopic(argument, settings, { subset }) {
@@ -50,7 +50,7 @@ export function viewTopic(argument, settings, { subset }) {
         measures.map(({ name, values, shown }) =>
           name === "documents"
             ? `; main topic of ${count(values[topic], "document")}`
-            : `; ${name} ${shown(values[topic])}`,
+            : `; ${name} ${shown(values[topic], topic)}`,
         ),
         ".",
       ),

@@ -39,7 +39,7 @@ export function viewTopics(_, settings, shown) {
       description,
       value: (topic) => values[topic],
       shown: (topic) => [
-        h("span", {}, figure(values[topic])),
+        h("span", {}, figure(values[topic], topic)),
         (name === "weight" || name === "fit") &&
           meter(values[topic] / tops[i], colorOf(level.tops[topic])),
       ],
