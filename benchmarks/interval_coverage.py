@@ -1,77 +1,165 @@
 """How often the intervals of `polyseme.uncertainty` contain the true values.
 
-The documents are drawn from known topics by `polyseme.datasets.synthetic_corpus`: Dirichlet weights with concentration
-0.1 K, in two groups of the same size, in which the mean weights of the topics differ (by a factor of 3 between the
-most different ones), lengths from a Poisson distribution, 1,000 words with Zipf's law. Each repetition draws new
-documents. The fit starts from the known topics, so that the figures measure the intervals and not the search for
-topics. A row of the table has the share of the 95% intervals that contain the true value: P(w|z) above 0.001, P(z),
-shares of the topics in the groups, their difference, and P(z|d) of 50 documents; then the share of p-values below 0.05
-for two groups that do not differ (drawn at random), and the share of topics that came back.
-
-The estimators were chosen with other seeds (0 to 60) on corpora of 500 and 5,000 documents with 300 and 1,000 words.
+The documents are drawn from known topics: 1,000 words with Zipf's law (`polyseme.datasets.synthetic_corpus`), lengths
+from a Poisson distribution, P(z|d) from a Dirichlet distribution with concentration 0.1 K. Its mean depends on the
+group of the document (two groups of the same size) and linearly on a number x between 0 and 1, so that the true
+shares, differences and effects are known. Each repetition draws new documents. The fit starts from the known topics,
+so that the figures measure the intervals and not the search for topics. A row of the table has the share of the 95%
+intervals that contain the true value: P(w|z) above 0.001, P(z), shares of the topics in the groups, their difference,
+effects of the group and of x (``~ group + x + noise``), effects computed from posterior draws of P(z|d) instead (the
+topics fixed, errors of Huber and White, combined by Rubin's rule), and P(z|d) of 50 documents; then the share of
+p-values below 0.05 for two groups that do not differ (drawn at random) and for a column of noise, and the share of
+topics that came back.
+The estimators were chosen with other seeds (0 to 60, 5000 to 5003) on corpora of 500 and 5,000 documents.
 
     python benchmarks/interval_coverage.py [--topics 5 20] [--documents 500 5000] [--lengths 30 100 300]
-        [--repetitions 200] [--resamples 50]
+        [--repetitions 200] [--first 0] [--resamples 50] [--clusters 0] [--append FILE]
+
+With --append, the figures of every repetition are added to a file, so that a cell can be computed in pieces
+(--first); --summarize FILE prints the table.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections import defaultdict
 from itertools import product
-from time import perf_counter
+from pathlib import Path
+from time import process_time
 
 import numpy as np
 import scipy.sparse as sp
 
 from common import describe_machine, report_figure
 from polyseme import PLSA
-from polyseme.datasets import synthetic_corpus
-from polyseme.uncertainty import bootstrap
+from polyseme.core.shard import sparse_counts
+from polyseme.datasets import draw_tokens, synthetic_corpus
+from polyseme.uncertainty.bootstrap import intervals_of
+from polyseme.uncertainty.effects import effects_of
 from polyseme.uncertainty.intervals import Intervals
+from polyseme.uncertainty.resampling import Resampling, document_posteriors, posterior_draws, prior_of
 
-N_WORDS, ALPHA, DOCUMENTS_CHECKED = 1000, 0.1, 50
-COLUMNS = ("P(w|z)", "P(z)", "shares", "differences", "P(z|d)", "null p < .05", "came back")
+N_WORDS, ALPHA, DOCUMENTS_CHECKED, DRAWS = 1000, 0.1, 50, 20
+COLUMNS = (
+    "P(w|z)", "P(z)", "shares", "differences", "effects", "effects by draws", "P(z|d)", "null p < .05",
+    "null effects p < .05", "came back",
+)  # fmt: skip
 
 
 def covered(found: Intervals, truth: np.ndarray) -> np.ndarray:
     return (found.low <= truth) & (truth <= found.high)
 
 
-def repetition(n_topics: int, n_documents: int, length: int, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the figures of one repetition, in the order of COLUMNS."""
+class KeptFits(Resampling):
+    """Fits that serve intervals and effects."""
+
+    def resamples(self):
+        if not hasattr(self, "kept"):
+            self.kept = list(super().resamples())
+        return iter(self.kept)
+
+    def simulations(self, topic_weights):
+        if not hasattr(self, "drawn"):
+            self.drawn = list(super().simulations(topic_weights))
+        return iter(self.drawn)
+
+
+def draw(n_topics: int, n_documents: int, length: int, n_clusters: int, seed: int) -> dict:
+    """Return documents and the truth. With clusters, the mean weights vary between clusters of documents."""
+    rng = np.random.default_rng([seed, 9])
     topics = synthetic_corpus(1, n_topics=n_topics, n_words=N_WORDS, random_state=7).topic_word
-    tilt = 1 + 0.5 * np.where(np.arange(n_topics) % 2, 1, -1)
-    means = np.array([tilt, tilt[::-1] if n_topics % 2 == 0 else 2 - tilt])
-    means /= means.sum(axis=1, keepdims=True)
-    parts = [
-        synthetic_corpus(
-            n_documents // 2, topic_word=topics, length=length, doc_topic_prior=ALPHA * n_topics * mean,
-            random_state=2 * seed + group,
-        )
-        for group, mean in enumerate(means)
-    ]  # fmt: skip
-    X = sp.csr_array(sp.vstack([part.counts() for part in parts]))
-    rng, half = np.random.default_rng(seed), n_documents // 2
-    membership = np.zeros((4, n_documents))
-    membership[0, :half] = membership[1, half:] = 1
-    membership[2] = rng.permutation(np.arange(n_documents) < half)
-    membership[3] = 1 - membership[2]
+    sign = np.where(np.arange(n_topics) % 2, 1.0, -1.0)
+    if n_topics % 2:
+        sign[0] = 0
+    group, x, noise = np.arange(n_documents) % 2, rng.random(n_documents), rng.random(n_documents)
+    clusters = rng.integers(0, n_clusters // 2, n_documents) * 2 + group if n_clusters else np.arange(n_documents)
+    slope = np.roll(sign, 2) * (np.arange(n_topics) < 4) * 0.6
+    slope -= slope.mean()
+    means = 1 + 0.5 * np.outer(2 * group - 1, sign) * 0.6 + np.outer(x - 0.5, slope)
+    if n_clusters:
+        means *= np.exp(0.2 * rng.standard_normal((n_clusters, n_topics)))[clusters]
+        means /= means.sum(axis=1, keepdims=True) / n_topics
+    means /= n_topics
+    drawn = rng.standard_gamma(ALPHA * n_topics * means) + 1e-300
+    theta = drawn / drawn.sum(axis=1, keepdims=True)
+    documents, words = draw_tokens(rng, np.maximum(rng.poisson(length, n_documents), 1), theta, topics)
+    X = sp.csr_array(sp.coo_array((np.ones(len(words)), (documents, words)), shape=(n_documents, N_WORDS)))
+    return {
+        "X": X, "theta": theta, "topics": topics, "group": group, "x": x, "noise": noise, "clusters": clusters,
+        "means": (1 + 0.3 * np.outer([-1, 1], sign)) / n_topics, "slope": slope / n_topics,
+    }  # fmt: skip
+
+
+def effects_by_draws(data: dict, topics: np.ndarray, prior: np.ndarray, seed: int) -> Intervals:
+    """Return effects of the group and of x by the method of composition."""
+    counts = sparse_counts(data["X"], np.dtype(np.float32))
+    gamma = document_posteriors(counts, topics, prior, n_threads=1)
+    thetas = posterior_draws(counts, topics, prior, gamma, DRAWS, np.random.default_rng(seed))
+    design = np.column_stack([np.ones(len(gamma)), data["group"], data["x"], data["noise"]])
+    inverse = np.linalg.pinv(design)
+    fits = [inverse @ theta for theta in thetas]
+    variances = [(inverse**2) @ (theta - design @ fit) ** 2 for theta, fit in zip(thetas, fits, strict=True)]
+    estimate = np.mean(fits, axis=0)
+    error = np.sqrt(np.mean(variances, axis=0) + (1 + 1 / DRAWS) * np.var(fits, axis=0, ddof=1))
+    return Intervals(estimate, estimate - 1.96 * error, estimate + 1.96 * error, error)[1:3]
+
+
+def repetition(
+    n_topics: int, n_documents: int, length: int, n_resamples: int, n_clusters: int, seed: int
+) -> list[float]:
+    """Return the figures of one repetition, in the order of COLUMNS."""
+    data = draw(n_topics, n_documents, length, n_clusters, seed)
+    X, topics, means = data["X"], data["topics"], data["means"]
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(data["group"])
+    membership = np.array([data["group"] == 0, data["group"] == 1, shuffled == 0, shuffled == 1], dtype=float)
     model = PLSA(n_topics, init=(None, topics), n_jobs=1).fit(X)
-    found = bootstrap(model, X, n_resamples, groups=sp.csr_array(membership), n_jobs=1, random_state=seed)
+    clusters = data["clusters"] if n_clusters else None
+    fits = KeptFits(
+        model, X, n_resamples, clusters=clusters, level=0.95, n_simulations=20, random_state=seed, n_jobs=1,
+        progress=None,
+    )  # fmt: skip
+    found = intervals_of(fits, model, sp.csr_array(membership), 10)
     assert found.groups is not None
-    checked = rng.choice(n_documents, DOCUMENTS_CHECKED, replace=False)
-    theta = np.vstack([part.doc_topic() for part in parts])[checked]
-    return np.array(
-        [
-            covered(found.topic_word, topics)[topics > 1e-3].mean(),
-            covered(found.topic_weights, means.mean(axis=0)).mean(),
-            covered(found.groups.shares[:2], means).mean(),
-            covered(found.groups.compare(0, 1), means[0] - means[1]).mean(),
-            covered(found.doc_topic(X[checked]), theta).mean(),
-            (found.groups.compare(2, 3).p_values < 0.05).mean(),
-            found.returned.mean(),
-        ]
+    table = {"group": data["group"].astype(float), "x": data["x"], "noise": data["noise"]}
+    regression = effects_of(fits, model, "~ group + x + noise", table, None)
+    truth = np.array([means[1] - means[0], data["slope"]])
+    prior = prior_of(found.concentration, found.topic_weights.estimate)
+    by_draws = effects_by_draws(data, model.components_.astype(float), prior, seed)
+    checked = rng.choice(n_documents, min(DOCUMENTS_CHECKED, n_documents), replace=False)
+    figures = (
+        covered(found.topic_word, topics)[topics > 1e-3].mean(),
+        covered(found.topic_weights, means.mean(axis=0)).mean(),
+        covered(found.groups.shares[:2], means).mean(),
+        covered(found.groups.compare(0, 1), means[0] - means[1]).mean(),
+        covered(regression.coefficients[1:3], truth).mean(),
+        covered(by_draws, truth).mean(),
+        covered(found.doc_topic(X[checked]), data["theta"][checked]).mean(),
+        (found.groups.compare(2, 3).p_values < 0.05).mean(),
+        (regression.coefficients.p_values[3] < 0.05).mean(),
+        found.returned.mean(),
     )
+    return [float(figure) for figure in figures]
+
+
+def summarize(results: list[dict]) -> None:
+    cells = defaultdict(list)
+    for result in results:
+        cells[tuple(result["cell"])].append((*result["figures"], result["seconds"]))
+    print(f"| K | documents | tokens | clusters | repetitions | {' | '.join(COLUMNS)} | CPU seconds |")
+    print("|" + "---|" * (len(COLUMNS) + 6))
+    for (n_topics, n_documents, length, _, n_clusters), figures in sorted(cells.items()):
+        shown = " | ".join(f"{figure:.3f}" for figure in np.mean(figures, axis=0)[:-1])
+        seconds = np.mean(figures, axis=0)[-1]
+        print(
+            f"| {n_topics} | {n_documents} | {length} | {n_clusters or 'none'} | {len(figures)} | {shown} | "
+            f"{seconds:.1f} |"
+        )
+    for what, least, chosen in (("30 tokens", 0.90, [30]), ("100 tokens and more", 0.92, [100, 300])):
+        means = [np.mean(figures, axis=0)[[0, 1, 2, 3, 4, 6]] for cell, figures in cells.items() if cell[2] in chosen]
+        if means:
+            report_figure(f"least coverage of 95% intervals, {what}", f"{np.min(means):.3f}", f"at least {least}")
 
 
 def main() -> None:
@@ -80,31 +168,27 @@ def main() -> None:
     parser.add_argument("--documents", nargs="+", type=int, default=[500, 5000])
     parser.add_argument("--lengths", nargs="+", type=int, default=[30, 100, 300])
     parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first repetition")
     parser.add_argument("--resamples", type=int, default=50)
+    parser.add_argument("--clusters", type=int, default=0, help="number of clusters, an even number; 0: none")
+    parser.add_argument("--append", type=Path, metavar="FILE")
+    parser.add_argument("--summarize", type=Path, metavar="FILE")
     arguments = parser.parse_args()
+    if arguments.summarize:
+        summarize([json.loads(line) for line in arguments.summarize.read_text(encoding="utf-8").splitlines()])
+        return
     describe_machine()
-    print(f"| K | documents | tokens | repetitions | {' | '.join(COLUMNS)} | seconds |")
-    print("|" + "---|" * (len(COLUMNS) + 5), flush=True)
-    rows = []
+    results = []
     for n_documents, n_topics, length in product(arguments.documents, arguments.topics, arguments.lengths):
-        started = perf_counter()
-        figures = np.mean(
-            [
-                repetition(n_topics, n_documents, length, arguments.resamples, 1000 + seed)
-                for seed in range(arguments.repetitions)
-            ],
-            axis=0,
-        )
-        seconds = (perf_counter() - started) / arguments.repetitions
-        shown = " | ".join(f"{figure:.3f}" for figure in figures)
-        print(
-            f"| {n_topics} | {n_documents} | {length} | {arguments.repetitions} | {shown} | {seconds:.1f} |", flush=True
-        )
-        rows.append((length, figures))
-    for what, least, chosen in (("30 tokens", 0.90, [30]), ("100 tokens and more", 0.92, [100, 300])):
-        figures = [row[:4] for length, row in rows if length in chosen]
-        if figures:
-            report_figure(f"least coverage of 95% intervals, {what}", f"{np.min(figures):.3f}", f"at least {least}")
+        for number in range(arguments.first, arguments.first + arguments.repetitions):
+            cell = (n_topics, n_documents, length, arguments.resamples, arguments.clusters)
+            started = process_time()
+            figures = repetition(*cell, 1000 + number)
+            results.append({"cell": cell, "figures": figures, "seconds": process_time() - started, "number": number})
+            if arguments.append:
+                with arguments.append.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(results[-1]) + "\n")
+    summarize(results)
 
 
 if __name__ == "__main__":

@@ -222,6 +222,8 @@ GROUPING = (
     Option("most", "Compare the N groups with the most documents.", None, int, 6, metavar="N", least=2),
 )
 """Options of `Run.compare_groups`."""
+METADATA = Option("data", "CSV or TSV table with more columns: with a column id, or a row for each document.", None,
+                  Path, metavar="FILE")
 EVERY = Option("every", "Length of the periods.  [default: the longest one that gives at least 12 periods]",
                choices=("decade", "year", "quarter", "month", "week", "day"))
 RESAMPLING = (
@@ -235,7 +237,8 @@ N_FOLDS = Option("n_folds", "Number of folds of the documents.", TOPICS, int, 5,
 # fmt: on
 
 OPTIONS = {
-    option.name: option for option in (*SEARCHING, *EDITING, *GROUPING, EVERY, *RESAMPLING, LEVEL, NAMER, N_FOLDS, *FIT)
+    option.name: option
+    for option in (*SEARCHING, *EDITING, *GROUPING, METADATA, EVERY, *RESAMPLING, LEVEL, NAMER, N_FOLDS, *FIT)
 }
 """The options by name. Options of the same name have the same flag."""
 

@@ -32,6 +32,7 @@ from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.selection.consensus import LEAST_STABLE, STABLE
 from polyseme.simplex import SimplexDecomposition
 from polyseme.simplex.maps import lower
+from polyseme.uncertainty.effects import Effects
 from polyseme.uncertainty.groups import SIGNIFICANT, GroupComparison
 from polyseme.uncertainty.time import Timeline
 
@@ -45,6 +46,7 @@ __all__ = [
     "plot_consensus",
     "plot_convergence",
     "plot_document_map",
+    "plot_effects",
     "plot_groups",
     "plot_map",
     "plot_over_time",
@@ -366,6 +368,66 @@ def plot_groups(comparison: GroupComparison, *, ax: Any = None) -> Any:
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.legend(title=comparison.by, fontsize=8, frameon=False, loc="lower right")
+    return ax
+
+
+def plot_effects(
+    effects: Effects, column: str, *, topics: Sequence[int] | None = None, by: str | None = None, ax: Any = None
+) -> Any:
+    """Plot the shares of topics that a regression predicts for the values of a column, with intervals.
+
+    Parameters
+    ----------
+    effects : Effects
+        Result of `Run.effects`.
+    column : str
+        A column of the formula. Numbers are a line with a band, groups are points.
+    topics : sequence of int, default=None
+        Numbers of the topics. None: the five topics (two with `by`) on which terms with the column have the surest
+        effect.
+    by : str, default=None
+        A column of groups: each group has its own line or points.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+    """
+    groups = effects.groups(column)
+    if topics is None:
+        topics = effects.surest(column)[: 5 if by is None else 2]
+    if by is not None and not effects.groups(by):
+        raise InputError(f"by= needs a column of groups, but {by!r} has numbers.")
+    lines = [{}] if by is None else [{by: group} for group in effects.groups(by)]
+    if ax is None:
+        ax = _pyplot().subplots(figsize=(7, 4), layout="constrained")[1]
+    predicted = [effects.predict(column, at=at) for at in lines]
+    n_series = len(topics) * len(lines)
+    for number, topic in enumerate(topics):
+        for place, (at, found) in enumerate(zip(lines, predicted, strict=True)):
+            series, shares = number * len(lines) + place, found.shares[:, topic]
+            color, name = f"C{series % 10}", f"{topic} {effects.topic_names[topic]}"
+            label = _literal(textwrap.shorten(" ".join([name, *map(str, at.values())]), 40, placeholder="…"))
+            if groups:
+                places = np.arange(len(groups)) + 0.5 * (series - (n_series - 1) / 2) / n_series
+                ax.vlines(places, shares.low, shares.high, color=color, linewidth=1.5)
+                ax.scatter(places, shares.estimate, s=22, color=color, label=label, zorder=3)
+            else:
+                ax.fill_between(found.values, shares.low, shares.high, color=color, alpha=0.2, linewidth=0)
+                ax.plot(found.values, shares.estimate, color=color, label=label)
+    if groups:
+        names = [_literal(textwrap.shorten(group, 20, placeholder="…")) for group in groups]
+        ax.set_xticks(range(len(groups)), names)
+    ax.set_xlabel(_literal(column))
+    ax.set_ylabel(f"share, {effects.level:.0%} interval")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.set_ylim(bottom=0)
+    ax.grid(axis="y", alpha=0.3)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.legend(fontsize=8, frameon=False)
     return ax
 
 

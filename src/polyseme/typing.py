@@ -26,6 +26,7 @@ from polyseme.signatures import Exposures, Match, Spectra
 from polyseme.text.readers import Problem, Problems, Reader
 from polyseme.text.vectorizer import TopicPipeline
 from polyseme.uncertainty.bootstrap import Bootstrap, Shares
+from polyseme.uncertainty.effects import Effects, Predictions
 from polyseme.uncertainty.groups import GroupComparison, GroupWord
 from polyseme.uncertainty.intervals import Differences, Intervals
 from polyseme.uncertainty.time import Shrinkage, Timeline
@@ -41,6 +42,7 @@ __all__ = [
     "DiskCorpus",
     "DistinctiveWords",
     "DocumentWeights",
+    "Effects",
     "Evaluation",
     "Exposures",
     "FitReport",
@@ -52,6 +54,7 @@ __all__ = [
     "MergeSuggestion",
     "PageData",
     "PerplexityReport",
+    "Predictions",
     "Problem",
     "Problems",
     "Reader",

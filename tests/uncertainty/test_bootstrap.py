@@ -9,7 +9,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.datasets import synthetic_corpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.uncertainty import bootstrap
-from polyseme.uncertainty.bootstrap import pair_concentration, posterior_draws
+from polyseme.uncertainty.resampling import pair_concentration, posterior_draws
 
 TOPICS = np.random.default_rng(3).dirichlet(np.full(60, 0.2), 3)
 

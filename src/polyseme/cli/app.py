@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
 from polyseme.cli.commands.compare import compare
 from polyseme.cli.commands.demo import demo
 from polyseme.cli.commands.edit import edit
+from polyseme.cli.commands.effects import effects
 from polyseme.cli.commands.evaluate import evaluate
 from polyseme.cli.commands.explore import explore
 from polyseme.cli.commands.export import export
@@ -40,7 +41,7 @@ from polyseme.options import GROUPS, OUTPUT, naming_flags
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
     "Look": (topics, explore, search, report),
-    "Measure": (evaluate, compare, groups, time),
+    "Measure": (evaluate, compare, groups, effects, time),
     "Use and change": (transform, update, edit, export),
 }
 """Commands in the groups of the help text."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation
     from polyseme.retrieval.queries import Results
     from polyseme.uncertainty.bootstrap import Bootstrap
+    from polyseme.uncertainty.effects import Effects
     from polyseme.uncertainty.groups import GroupComparison
     from polyseme.uncertainty.time import Timeline
 
@@ -439,6 +440,47 @@ class Run:
         """
         return self.view.compare_groups(
             by, most=most, clusters=clusters, n_resamples=n_resamples, level=level, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
+
+    def effects(
+        self,
+        formula: str,
+        data: Any = None,
+        *,
+        clusters: Any = None,
+        n_resamples: int = 100,
+        level: float = 0.95,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> Effects:
+        """Return how the shares of topics depend on metadata: a regression with a formula.
+
+        Parameters
+        ----------
+        formula : str
+            Formula such as "~ label + s(time)"; see `polyseme.uncertainty.effects`. Columns of the run are label, time
+            (in years, such as 2008.5), source, id, title and tokens.
+        data : polars or pandas data frame, mapping of str to sequence, or None, default=None
+            Other columns: a table with the column id, or with a row for each document.
+        clusters : str or sequence, default=None
+            Column, or values, that say which documents belong together, as in `bootstrap`.
+        n_resamples : int, default=100
+            Number of resamples.
+        level : float, default=0.95
+            Level of the intervals.
+        random_state : int, default=0
+            Seed of the random numbers.
+        verbose : int, default=0
+            Whether to show progress.
+
+        Returns
+        -------
+        polyseme.typing.Effects
+            Coefficients with intervals, tests of the terms, predicted shares and comparisons.
+        """
+        return self.view.effects(
+            formula, data, clusters=clusters, n_resamples=n_resamples, level=level, random_state=random_state,
             verbose=verbose,
         )  # fmt: skip
 

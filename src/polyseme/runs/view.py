@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation
     from polyseme.retrieval.queries import Results
     from polyseme.uncertainty.bootstrap import Bootstrap
+    from polyseme.uncertainty.effects import Effects
     from polyseme.uncertainty.groups import GroupComparison
     from polyseme.uncertainty.time import Timeline
 
@@ -399,6 +400,13 @@ class TopicView:
 
         with reporter(verbose).stage("fitting resamples") as update:
             return compare_groups(self, by, progress=lambda done, total: update(done, total, ""), **options)
+
+    def effects(self, formula: str, data: Any = None, *, verbose: int = 0, **options: Any) -> Effects:
+        """Return how the shares of topics depend on metadata, with the options of `Run.effects`."""
+        from polyseme.runs.effects import run_effects
+
+        with reporter(verbose).stage("fitting resamples") as update:
+            return run_effects(self, formula, data, progress=lambda done, total: update(done, total, ""), **options)
 
     def over_time(self, every: str | None = None, *, verbose: int = 0, **options: Any) -> Timeline:
         """Return the shares of the topics by calendar period, with the options of `Run.over_time`."""

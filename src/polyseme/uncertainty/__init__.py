@@ -1,5 +1,6 @@
-"""Intervals for what a fitted model says: topics, their shares, and differences between groups of documents."""
+"""Intervals for what a fitted model says: topics, their shares, differences between groups, and effects of metadata."""
 
 from polyseme.uncertainty.bootstrap import bootstrap
+from polyseme.uncertainty.effects import effects
 
-__all__ = ["bootstrap"]
+__all__ = ["bootstrap", "effects"]

@@ -29,30 +29,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
-from polyseme.core.dirichlet import LearnedPosterior
-from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MaximumLikelihood, select_known_words
 from polyseme.core.shard import sparse_counts
-from polyseme.datasets import draw_tokens
-from polyseme.errors import InputError, UnsupportedError
-from polyseme.estimators import PLSA
-from polyseme.estimators.validation import count_data
+from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows
 from polyseme.metrics import top_words
 from polyseme.metrics.clustering import label_numbers
 from polyseme.metrics.coherence import Cooccurrence, coherence_of
-from polyseme.metrics.words import fitted_topics, word_amounts
-from polyseme.solvers.batch import BatchFit, Problem, fit_batch
+from polyseme.metrics.words import word_amounts
 from polyseme.uncertainty.intervals import (
     Differences,
     Intervals,
@@ -62,23 +53,22 @@ from polyseme.uncertainty.intervals import (
     normal_intervals,
     share_intervals,
 )
-from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_jobs, effective_threads
+from polyseme.uncertainty.resampling import (
+    Moments,
+    Resampling,
+    checked_counts,
+    document_posteriors,
+    posterior_draws,
+    prior_of,
+)
+from polyseme.utils import RandomStateLike, as_seed
 
-_MIX = 0.05
-"""Share of the unigram in the topics from which documents are drawn: a topic without a word would never get it."""
-_TOL, _MAX_ITER = 1e-4, 500
-"""A fit ends when ten iterations gain at most this many nats per token: fits that end early stay near their start, and
-intervals become too short."""
+_DRAWN_NUMBERS = 1 << 24
+"""Numbers in the draws of P(z|d) that are in memory at once."""
+_NO_SHARE = 1e-3
+"""Intervals of P(z|d) that begin below this share begin at zero: no document says how far a share is below it."""
 _LEAST_TOKENS = 3
 """Expected number of tokens of a word in a topic from which the spread of the resamples is used as it is."""
-_LEAST_CONCENTRATION, _MOST_CONCENTRATION = 0.02, 100.0
-"""Limits of the concentration of the prior, divided by the number of topics."""
-_LEAST_MEAN = 1e-3
-"""Smallest mean weight of a topic in the prior."""
-_BURN_IN = 50
-"""Steps of Gibbs sampling that are not used."""
-_NUMBERS = 1 << 24
-"""Numbers in the weights of documents of the fits that are in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +193,7 @@ class Bootstrap:
     vocabulary: Array | None
 
     def doc_topic(self, X: Any, *, n_draws: int = 400, random_state: RandomStateLike = 0) -> Intervals:
-        """Return P(z|d) of documents with intervals from draws of their posteriors, with the topics fixed.
+        """Return P(z|d) of documents with intervals from draws of their posteriors, and of the topics.
 
         Parameters
         ----------
@@ -219,16 +209,18 @@ class Bootstrap:
         Intervals
             Arrays of shape (n_documents, K).
         """
-        counts = _counts_of(X, self.topic_word.estimate.shape[1])
+        counts = checked_counts(X, self.topic_word.estimate.shape[1])
         topics = normalize_rows(self.topic_word.estimate)
         counts, _ = select_known_words(counts, np.asarray(topics.sum(axis=0) > 0))
         prior = prior_of(self.concentration, self.topic_weights.estimate)
         gamma = document_posteriors(counts, topics, prior, n_threads=1)
         rng, tail = np.random.default_rng(as_seed(random_state)), (1 - self.level) / 2
         parts = []
-        for rows, block in counts.blocks(max(1, _NUMBERS // (n_draws * len(topics)))):
-            draws = posterior_draws(block, topics, prior, gamma[rows], n_draws, rng)
-            parts.append([draws.mean(axis=0), *np.quantile(draws, (tail, 1 - tail), axis=0), draws.std(axis=0)])
+        error = np.nan_to_num(self.topic_word.error)
+        for rows, block in counts.blocks(max(1, _DRAWN_NUMBERS // (n_draws * len(topics)))):
+            draws = posterior_draws(block, topics, prior, gamma[rows], n_draws, rng, error)
+            low, high = np.quantile(draws, (tail, 1 - tail), axis=0)
+            parts.append([draws.mean(axis=0), np.where(low < _NO_SHARE, 0, low), high, draws.std(axis=0)])
         return Intervals(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def __str__(self) -> str:
@@ -295,59 +287,36 @@ def bootstrap(
     """
     if X is None:
         model, X = model.model, model.counts
-    fitted = _checked_model(model)
-    n_resamples = check_integer("n_resamples", n_resamples, least=2)
-    n_simulations = check_integer("n_simulations", n_simulations, least=0)
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, got {level}.")
-    counts = _counts_of(X, fitted.topic_word.shape[1])
-    counts, _ = select_known_words(counts, np.asarray(fitted.topic_word.sum(axis=0) > 0))
-    names, membership = _membership(groups, counts.n_docs)
-    units = _Units.of(clusters, counts.n_docs)
-    sampling = Sampling(level, min(n_resamples, units.n) - 1, float(np.sqrt(units.n / (units.n - 1))))
-    fits = _Fits(counts, fitted.n_topics, effective_threads(check_n_jobs(n_jobs)))
-    words = top_words(word_amounts(model), n_words)
+    fits = Resampling(
+        model, X, n_resamples, clusters=clusters, level=level, n_simulations=n_simulations, random_state=random_state,
+        n_jobs=n_jobs, progress=progress,
+    )  # fmt: skip
+    return intervals_of(fits, model, groups, n_words)
 
-    center = fits.one(Problem(fitted.n_topics, fitted.topic_word))
-    topics = center.topic_word.astype(np.float64)
+
+def intervals_of(fits: Resampling, model: Any, groups: Any, n_words: int) -> Bootstrap:
+    """Return the result of `bootstrap` from its fits."""
+    counts, topics, sampling, level = fits.counts, fits.topics, fits.sampling, fits.sampling.level
+    names, membership = _membership(groups, counts.n_docs)
+    words = top_words(word_amounts(model), n_words)
     tables = _Tables(counts, membership, words)
     shares = tables.shares(topics, np.ones(counts.n_docs))
-    total = n_resamples + n_simulations
-
-    seed, start = as_seed(random_state), (center.doc_topic, center.topic_word)
-    draws = (units.weights(np.random.default_rng([seed, 0, number])) for number in range(n_resamples))
-    spread, resamples = _Moments(topics), []
-    for problem, fit in fits.of(Problem(fitted.n_topics, start, weights) for weights in draws):
-        assert problem.document_weights is not None
-        matched = _matched(topics, fit.topic_word)
-        spread.add(matched)
-        returned = matched.returned[:, np.newaxis]
-        resamples.append(
-            _Resample(
-                np.where(matched.returned, tables.shares(matched.topics, problem.document_weights), np.nan),
-                np.where(returned, _ranks(matched.topics, words), np.nan),
-                tables.coherence(problem.document_weights),
-            )
+    resamples = [
+        _Resample(
+            np.where(matched.returned, tables.shares(matched.topics, weights), np.nan),
+            np.where(matched.returned[:, np.newaxis], _ranks(matched.topics, words), np.nan),
+            tables.coherence(weights),
         )
-        if progress is not None:
-            progress(len(resamples), total)
-
-    concentration = pair_concentration(counts, topics)
-    source = _Source.of(counts, topics, prior_of(concentration, shares[0]), fits.n_threads)
-    bias, found, expected = _Moments(source.topics), [], []
-    for number in range(n_simulations):
-        theta, sample = source.draw(np.random.default_rng([seed, 1, number]))
-        start = (theta.astype(counts.dtype), source.topics.astype(counts.dtype))
-        matched = _matched(source.topics, fits.one(Problem(fitted.n_topics, start, counts=sample)).topic_word)
-        bias.add(matched)
+        for weights, matched in fits.resamples()
+    ]
+    found, expected = [], []
+    for theta, sample, matched in fits.simulations(shares[0]):
         found.append(tables.with_counts(sample).shares(matched.topics, np.ones(counts.n_docs)))
         expected.append(tables.means(theta))
-        if progress is not None:
-            progress(n_resamples + number + 1, total)
 
     share_draws, ranks, coherence = (np.array(values) for values in zip(*resamples, strict=True))
     biases, root_biases = np.zeros(shares.shape), np.zeros(shares.shape)
-    if n_simulations:
+    if found:
         biases = np.mean(found, axis=0) - np.mean(expected, axis=0)
         root_biases = np.mean(np.sqrt(found) - np.sqrt(expected), axis=0)
     share_error = np.hypot(sampling.error(np.sqrt(share_draws)), root_biases)
@@ -355,12 +324,12 @@ def bootstrap(
     n_groups = len(names)
     return Bootstrap(
         level,
-        n_resamples,
-        n_simulations,
-        _topic_intervals(topics, spread, bias, shares[0] * counts.totals.sum(), sampling),
+        fits.n_resamples,
+        fits.n_simulations,
+        _topic_intervals(topics, fits.spread, fits.bias, shares[0] * counts.totals.sum(), sampling),
         share_parts[0],
-        spread.returned / n_resamples,
-        0.5 * np.abs(topics - fitted.topic_word).sum(axis=1),
+        fits.spread.returned / fits.n_resamples,
+        0.5 * np.abs(topics - fits.fitted.topic_word).sum(axis=1),
         words,
         sampling.quantiles(_ranks(topics, words), ranks),
         normal_intervals(tables.coherence(np.ones(counts.n_docs)), sampling.error(coherence), level, sampling.df),
@@ -370,8 +339,8 @@ def bootstrap(
             names, tables.n_documents, share_parts[1 : n_groups + 1], share_parts[n_groups + 1 :], share_draws[:, 1:],
             biases[1:], sampling,
         ),
-        concentration,
-        fitted.vocabulary,
+        fits.concentration,
+        fits.fitted.vocabulary,
     )  # fmt: skip
 
 
@@ -379,31 +348,6 @@ class _Resample(NamedTuple):
     shares: Floats
     ranks: Floats
     coherence: Floats
-
-
-def _checked_model(model: Any) -> FittedTopics:
-    """Return the topics of a model, or raise UnsupportedError if its fit cannot be repeated by `fit_batch`."""
-    fitted = fitted_topics(model)
-    if fitted is None:
-        raise InputError("The model has no topics yet: call fit first.")
-    inference = fitted.inference
-    plain = isinstance(inference, MaximumLikelihood) and inference.temperature == 1 and inference.prior is None
-    if not plain or inference.background is not None:
-        raise UnsupportedError(
-            "Intervals need topics fitted by maximum likelihood, without priors and without a background: fit PLSA() "
-            "or NMF() with the Kullback-Leibler loss."
-        )
-    if not fitted.active.all():
-        raise UnsupportedError("A topic of the model has no documents: fit fewer topics.")
-    return fitted
-
-
-def _counts_of(X: Any, n_words: int) -> SparseCounts:
-    """Return checked counts with as many columns as the model has words."""
-    checked = sp.csr_array(count_data(PLSA(), X, reset=True))
-    if checked.shape[1] != n_words:
-        raise InputError(f"X has {checked.shape[1]} columns, but the model has {n_words} words.")
-    return sparse_counts(checked, np.dtype(np.float32))
 
 
 def _membership(groups: Any, n_documents: int) -> tuple[list[Any], sp.csr_array]:
@@ -418,49 +362,6 @@ def _membership(groups: Any, n_documents: int) -> tuple[list[Any], sp.csr_array]
     known = np.flatnonzero(numbers >= 0)
     shape = (len(names), n_documents)
     return names, sp.csr_array((np.ones(known.size), (numbers[known], known)), shape=shape)
-
-
-class _Units(NamedTuple):
-    """What is drawn with replacement."""
-
-    n: int
-    number: Array | None
-    """Number of the cluster of each document; None: every document is drawn on its own."""
-
-    @classmethod
-    def of(cls, clusters: Any, n_documents: int) -> _Units:
-        if clusters is None:
-            return cls(n_documents, None)
-        names, numbers = label_numbers(clusters, n_documents)
-        if (numbers < 0).any():
-            raise InputError("clusters must have a value for every document: give documents without one their own.")
-        if len(names) < 2:
-            raise InputError("clusters must have at least two different values.")
-        return cls(len(names), numbers)
-
-    def weights(self, rng: np.random.Generator) -> Floats:
-        """Return how often each document is drawn."""
-        drawn = rng.multinomial(self.n, np.full(self.n, 1 / self.n)).astype(np.float64)
-        return drawn if self.number is None else drawn[self.number]
-
-
-class _Fits:
-    """Fits of problems with the same counts, as many at a time as memory allows."""
-
-    def __init__(self, counts: SparseCounts, n_topics: int, n_threads: int) -> None:
-        self.counts, self.n_threads = counts, n_threads
-        self._at_once = max(n_threads, min(16, _NUMBERS // max(1, counts.n_docs * n_topics)))
-
-    def of(self, problems: Iterable[Problem]) -> Iterator[tuple[Problem, BatchFit]]:
-        """Yield the problems with their fits."""
-        remaining = iter(problems)
-        while part := list(islice(remaining, self._at_once)):
-            fits = fit_batch(self.counts, part, max_iter=_MAX_ITER, tol=_TOL, n_threads=self.n_threads)
-            yield from zip(part, fits, strict=True)
-
-    def one(self, problem: Problem) -> BatchFit:
-        """Return the fit of one problem."""
-        return next(self.of([problem]))[1]
 
 
 class _Tables:
@@ -507,47 +408,6 @@ class _Tables:
         return coherence_of(Cooccurrence(pairs, round(weights.sum()), "documents", None)).topics
 
 
-class _Matched(NamedTuple):
-    topics: Floats
-    """Topics of a fit in the order of those that they are matched with."""
-    returned: Array
-    """Whether the match of each topic is nearer to it than to every other topic."""
-
-
-def _matched(topics: Floats, others: Array) -> _Matched:
-    """Match the topics of a fit with others, one to one, with the smallest total distance."""
-    others = others.astype(np.float64)
-    costs = cdist(topics, others, "cityblock")
-    rows, order = linear_sum_assignment(costs)
-    return _Matched(others[order], costs.argmin(axis=0)[order] == rows)
-
-
-class _Moments:
-    """Mean and variance of the differences between topics and their matches, where these came back."""
-
-    def __init__(self, topics: Floats) -> None:
-        self.topics = topics
-        self.returned = np.zeros(len(topics))
-        self._sums, self._squares = np.zeros(topics.shape), np.zeros(topics.shape)
-
-    def add(self, matched: _Matched) -> None:
-        difference = np.where(matched.returned[:, np.newaxis], matched.topics - self.topics, 0)
-        self.returned += matched.returned
-        self._sums += difference
-        self._squares += difference**2
-
-    @property
-    def mean(self) -> Floats:
-        """Mean difference; zero for a topic that never came back."""
-        return np.asarray(self._sums / np.maximum(self.returned, 1)[:, np.newaxis])
-
-    @property
-    def variance(self) -> Floats:
-        """Variance; zero for a topic that came back less than twice."""
-        n = self.returned[:, np.newaxis]
-        return np.asarray(np.maximum(self._squares - n * self.mean**2, 0) / np.maximum(n - 1, 1))
-
-
 def _ranks(topics: Floats, words: Array) -> Floats:
     """Return the rank of some words of each topic; 1 for the most probable word."""
     values = np.take_along_axis(topics, words, axis=1)
@@ -556,7 +416,7 @@ def _ranks(topics: Floats, words: Array) -> Floats:
     return np.array(larger, dtype=np.float64) + 1
 
 
-def _topic_intervals(topics: Floats, spread: _Moments, bias: _Moments, tokens: Floats, sampling: Sampling) -> Intervals:
+def _topic_intervals(topics: Floats, spread: Moments, bias: Moments, tokens: Floats, sampling: Sampling) -> Intervals:
     """Return intervals for P(w|z). `tokens` are the expected numbers of tokens of the topics."""
     estimate = np.maximum(topics - bias.mean, 0)
     least = 1 / np.maximum(tokens, 1)[:, np.newaxis]
@@ -578,83 +438,3 @@ def _topic_intervals(topics: Floats, spread: _Moments, bias: _Moments, tokens: F
     for part in (found.low, found.high, found.error):
         part[unknown] = np.nan
     return found
-
-
-# the model that documents are drawn from
-
-
-def pair_concentration(counts: SparseCounts, topics: Floats) -> float:
-    """Return the concentration of the Dirichlet prior of P(z|d), from pairs of tokens of the same document.
-
-    With l the linear estimate of a token's topics, sum_w x_w l_w / n_d has expectation theta_d, and the mean product of
-    different tokens of a document has expectation sum_k E theta_k^2, whatever the length of the document.
-    """
-    X, lengths = counts.matrix().astype(np.float64), counts.totals
-    totals = np.asarray(X.sum(axis=0)).ravel()
-    weighted = topics * np.divide(totals.sum(), totals, out=np.zeros(totals.size), where=totals > 0)
-    scores = np.linalg.lstsq(weighted @ topics.T, weighted, rcond=None)[0]
-    sums = X @ scores.T
-    products = (sums**2).sum(axis=1) - X @ (scores**2).sum(axis=0)
-    pairs = (lengths * (lengths - 1)).sum()
-    K = len(topics)
-    mean = sums.sum(axis=0) / lengths.sum()
-    same, apart = products.sum() / pairs if pairs > 0 else 1.0, float((mean**2).sum())
-    found = (1 - same) / (same - apart) if same > apart else np.inf
-    return float(np.clip(found, _LEAST_CONCENTRATION * K, _MOST_CONCENTRATION * K))
-
-
-def prior_of(concentration: float, mean: Floats) -> Floats:
-    """Return the parameters of the prior."""
-    used = np.maximum(mean, _LEAST_MEAN)
-    return np.asarray(concentration * used / used.sum())
-
-
-def document_posteriors(counts: SparseCounts, topics: Floats, prior: Floats, *, n_threads: int) -> Floats:
-    """Return the parameters of the Dirichlet posterior of every document (documents x K)."""
-    found = LearnedPosterior(prior).weights(counts, topics.astype(counts.dtype), None, n_threads=n_threads)
-    return np.maximum(found.parameters["gamma"], 1e-4, dtype=np.float64)
-
-
-def posterior_draws(
-    counts: SparseCounts, topics: Floats, prior: Floats, gamma: Floats, n_draws: int, rng: np.random.Generator
-) -> Floats:
-    """Return draws from the posteriors of P(z|d) (draws x documents x K), by Gibbs sampling from `gamma`.
-
-    In turn, every token draws its topic and every document its weights.
-    """
-    x, of_words = np.rint(counts.values).astype(np.int64), topics.T[counts.indices]
-    rows = np.repeat(np.arange(counts.n_docs), np.diff(counts.indptr))
-    draws = np.empty((n_draws, *gamma.shape))
-    theta = normalize_rows(gamma)
-    for number in range(-_BURN_IN, n_draws):
-        tokens = rng.multinomial(x, normalize_rows(theta[rows] * of_words + 1e-300))
-        sums = np.zeros(gamma.shape)
-        np.add.at(sums, rows, tokens)
-        theta = normalize_rows(rng.standard_gamma(prior + sums) + 1e-300)
-        if number >= 0:
-            draws[number] = theta
-    return draws
-
-
-class _Source(NamedTuple):
-    """The model that documents are drawn from."""
-
-    topics: Floats
-    posteriors: Floats
-    lengths: Array
-    dtype: np.dtype[Any]
-
-    @classmethod
-    def of(cls, counts: SparseCounts, topics: Floats, prior: Floats, n_threads: int) -> _Source:
-        unigram = counts.word_totals(None)
-        mixed = normalize_rows((1 - _MIX) * topics + _MIX * unigram / unigram.sum())
-        posteriors = document_posteriors(counts, topics, prior, n_threads=n_threads)
-        return cls(mixed, posteriors, np.rint(counts.totals).astype(np.int64), counts.dtype)
-
-    def draw(self, rng: np.random.Generator) -> tuple[Floats, SparseCounts]:
-        """Return weights of the documents from their posteriors, and counts drawn with them."""
-        theta = normalize_rows(rng.standard_gamma(self.posteriors) + 1e-300)
-        documents, words = draw_tokens(rng, self.lengths, theta, self.topics)
-        shape = (len(self.lengths), self.topics.shape[1])
-        drawn = sp.csr_array(sp.coo_array((np.ones(len(words), dtype=self.dtype), (documents, words)), shape=shape))
-        return theta, sparse_counts(drawn, self.dtype)
