@@ -107,7 +107,7 @@ def _reproducibility(shared: ConsensusTopics, model: Any) -> tuple[Reproducibili
 
     The fit of all documents starts from the consensus of a sample, and may leave it.
     """
-    affinity = np.einsum("kw,kw->k", np.sqrt(shared.model.components_), np.sqrt(model.fitted_.topic_word))
+    affinity = np.einsum("kw,kw->k", np.sqrt(shared.model.components_), np.sqrt(model.components_))
     found = np.where(affinity >= COMES_BACK, shared.reproducibility, 0.0)
     least, most = wilson_interval(found, shared.n_fits).T
     return tuple(Reproducibility(*map(float, row)) for row in zip(found, least, most, strict=True))
