@@ -8,18 +8,22 @@ of the document there, a lasso the search of the documents inside a circle, and 
 
 newsgroups: 20 Newsgroups, raw texts (18,846 documents), English words, K = 50. synthetic: documents of 100 tokens drawn
 from 50 topics over 20,000 words, with one label each. The topics are fitted for --iterations only, because sizes and
-times hardly depend on their quality. Times are medians of five in a headless Chromium: from the start of loading the
-file, and from an action until its result is drawn. Without playwright and a Chromium (`make browser` installs one) the
-benchmark is skipped.
+times hardly depend on their quality. Every view is opened, also with each filter, and every interaction is made, in a
+headless Chromium: times are from the start of loading the file, and from an action until its result is drawn. What
+waits for a pause in typing or moving is measured with the pause. Without playwright and a Chromium (`make browser`
+installs one) the benchmark is skipped.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import statistics
 import tempfile
 import warnings
+from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,38 +33,86 @@ from polyseme.datasets import synthetic_corpus
 from polyseme.explore import write_page
 from polyseme.explore.page import TEXTS
 from polyseme.explore.page_data import PageData, page_data, run_page_data
+from polyseme.runs.periods import periods
 from polyseme.text import Vectorizer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 K = 50
 REPEATS = 5
-SEARCH = "#/documents?q="
-ACTIONS = {
-    "newsgroups": ("#/topic/3", "#/document/NUMBER", "#/word/car", f"{SEARCH}space%20shuttle%20launch", "#/labels"),
-    "run": ("#/topic/3", "#/document/NUMBER", "#/word/WORD0", f"{SEARCH}WORD10%20WORD20%20WORD30", "#/labels"),
-    "synthetic": ("#/topic/3", "#/document/NUMBER", "#/word/WORD0", f"{SEARCH}WORD10%20WORD20%20WORD30", "#/labels"),
-}
-MORE = (
-    "#/topics", "#/documents", "#/words", "#/labels/LABEL0", "#/fit", "#/documents?q=moblie", "#/map?label=EACH",
-    "#/topics?label=EACH", "#/words?label=EACH", "#/documents?label=EACH", "#/topic/3?label=EACH",
+VIEWS = (
+    "#/map", "#/map?color=label", "#/map?color=time", "#/map?level=LEVEL", "#/topics", "#/topics?level=LEVEL",
+    "#/topics?sort=coherence", "#/topic/3", "#/finer/LEVEL.3", "#/documents", "#/documents?q=WORD10%20WORD20%20WORD30",
+    "#/documents?q=moblie", "#/document/NUMBER", "#/words", "#/words?sort=word", "#/word/WORD0", "#/paste", "#/labels",
+    "#/labels?level=LEVEL", "#/labels?show=ratio&figures=on", "#/labels/LABEL", "#/time", "#/time?level=LEVEL",
+    "#/time?period=PERIOD", "#/tree", "#/fit", "#/help", "#/edits",
 )  # fmt: skip
-"""EACH is another label each time, so that nothing is computed before."""
+"""Addresses of all views. One with something that the corpus does not have (LEVEL, LABEL, PERIOD) is left out."""
+FILTERED = ("#/map", "#/topics", "#/topic/3", "#/documents", "#/words", "#/labels", "#/time")
+FILTERS = ("label=EACHLABEL", "topic=EACHTOPIC", "topic=LEVEL.EACHTOPIC", "from=PERIOD&to=PERIOD", "q=EACHWORD")
+"""EACH is another value each time, so that nothing is computed before."""
 
+CLICK = "document.querySelector('%s').click()"
+TYPE = "{{ const field = document.querySelector('{}'); field.value = '{}'; field.dispatchEvent(new Event('input')) }}"
+INTERACTIONS = (
+    ("map: colors by label", "#/map", CLICK % ".map-panel .ways button:nth-child(2)", ""),
+    ("map: zoom", "#/map", CLICK % ".map-tools button", ""),
+    ("map: pan by a key", "#/map", "press('.document-map', 'ArrowLeft')", ""),
+    ("topics: filter the table", "#/topics", TYPE.format("#filter", "WORD10"), "tbody tr"),
+    ("words: filter the table", "#/words", TYPE.format("#filter", "ma"), "tbody tr"),
+    ("words: show more", "#/words", CLICK % "button.more", "tbody tr"),
+    ("documents: filter the list", "#/documents", TYPE.format("#filter", "ma"), ".documents li"),
+    ("documents: sort by title", "#/documents", "choose('#sort', 1)", ".documents li"),
+    ("topic: relevance", "#/topic/3", TYPE.format("#relevance", "0.2"), ""),
+    ("document: choose a topic", "#/document/NUMBER", CLICK % ".pick", ""),
+    ("paste: a text", "#/paste", TYPE.format("#pasted", "WORD10 WORD20 WORD30 " * 30), "main svg"),
+    ("labels: more or less", "#/labels", CLICK % ".ways button:nth-child(2)", ""),
+    ("labels: figures", "#/labels", CLICK % ".ways button:nth-child(3)", ""),
+    ("labels: a cell by a key", "#/labels", "press('.scroll svg', 'ArrowRight')", ""),
+    ("labels, LEVEL topics: more or less", "#/labels?level=LEVEL", CLICK % ".ways button:nth-child(2)", ""),
+    ("labels, LEVEL topics: a cell by a key", "#/labels?level=LEVEL", "press('.scroll svg', 'ArrowRight')", ""),
+    ("time: another line", "#/time", CLICK % ".small-chart[aria-pressed=false]", ""),
+    ("time, LEVEL topics: another line", "#/time?level=LEVEL", CLICK % ".small-chart[aria-pressed=false]", ""),
+    ("filters: open the form", "#/topics", CLICK % ".filter-details summary", ""),
+    ("edits: rename a topic", "#/topic/3", "submit('edit-name', 'New name')", "h1"),
+    ("edits: ban a word", "#/topic/3", CLICK % ".bans button", "h1"),
+    ("edits: merge topics", "#/topic/3", "submit('edit-merge')", "h1"),
+    ("edits: hide a topic", "#/topic/4", CLICK % ".editor div.field button", "h1"),
+)
+"""What is done, on which view, by which script, and an element that the result replaces or adds."""
+
+ACT = """async (changed) => {
+  const press = (selector, key) =>
+    document.querySelector(selector).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  const choose = (selector, i) => {
+    const list = document.querySelector(selector);
+    list.selectedIndex = i;
+    list.dispatchEvent(new Event("change"));
+  };
+  const submit = (id, text) => {
+    const field = document.getElementById(id);
+    if (text) field.value = text;
+    field.form.requestSubmit();
+  };
+  const now = () => changed && document.querySelector(changed);
+  const before = now();
+  const start = performance.now();
+  SCRIPT;
+  while (changed && (!now() || now() === before)) {
+    if (performance.now() > start + 5000) throw new Error(`nothing has changed ${changed}`);
+    await new Promise((done) => setTimeout(done, 0));
+  }
+  document.getElementById("main").getBoundingClientRect();
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  return performance.now() - start;
+}"""
 NAVIGATE = """async (fragment) => {
+  if (location.hash === fragment) return 0;
   const main = document.getElementById("main");
   main.dataset.view = "";
   const start = performance.now();
   location.hash = fragment;
   while (main.dataset.view === "") await new Promise((done) => setTimeout(done, 0));
   main.getBoundingClientRect();
-  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
-  return performance.now() - start;
-}"""
-SLIDE = """async (value) => {
-  const slider = document.getElementById("relevance");
-  const start = performance.now();
-  slider.value = value;
-  slider.dispatchEvent(new Event("input"));
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
   return performance.now() - start;
 }"""
@@ -101,13 +153,7 @@ LASSO = """async (radius) => {
   chart.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
   return [searched, summed, heading];
 }"""
-ZOOM = """async () => {
-  const button = document.querySelector(".map-tools button");
-  const start = performance.now();
-  button.click();
-  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
-  return performance.now() - start;
-}"""
+PLACES = r"EACH(?:WORD|LABEL|TOPIC)|WORD\d+|LABEL|LEVEL|NUMBER|PERIOD"
 MARKS = "performance.getEntriesByType('mark').map((mark) => mark.startTime)"
 
 
@@ -135,40 +181,52 @@ def synthetic(n_documents: int, iterations: int) -> PageData:
     return page_data(model, counts, vectorizer=vectorizer, labels=labels, texts=texts, title="Synthetic")
 
 
-def measure(path: Path, actions: list[str], labels: list[str], browser) -> dict[str, float]:
-    """Return milliseconds to the first view, until everything is loaded, and of each action."""
+def measure(path: Path, values: dict[str, list[str]], browser) -> dict[str, list[float]]:
+    """Return milliseconds to the first view, until everything is loaded, of each view and of each interaction."""
     marks = []
     for _ in range(REPEATS):
-        page = browser.new_page()
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(path.resolve().as_uri())
         while len(found := page.evaluate(MARKS)) < 2:
             page.wait_for_timeout(100)
         marks.append(found)
         if len(marks) < REPEATS:
             page.close()
-    times = dict(zip(("first view", "all loaded"), map(statistics.median, zip(*marks, strict=True)), strict=True))
-    unseen = iter(labels)
-    for action in actions:
-        repeated = [action.replace("EACH", next(unseen)) if "EACH" in action else action for _ in range(REPEATS)]
-        times[action] = statistics.median([_open_view(page, address) for address in repeated])
+    times = dict(zip(("first view", "all loaded"), map(list, zip(*marks, strict=True)), strict=True))
+    each = {name: cycle(found) for name, found in values.items()}
+    for view in (*VIEWS, *(f"{view}?{filters}" for view in FILTERED for filters in FILTERS)):
+        if all(values.get(name) for name in re.findall(PLACES, view)):
+            times[view] = [_open_view(page, _filled(view, each)) for _ in range(REPEATS)]
+    for name, view, script, changed in INTERACTIONS:
+        if all(values.get(place) for place in re.findall(PLACES, name + view + script)):
+            for _ in range(REPEATS):
+                _open_view(page, _filled(view, each))
+                page.wait_for_timeout(250)  # what the view does when it rests, as the map
+                acted = page.evaluate(ACT.replace("SCRIPT", _filled(script, each)), changed)
+                times.setdefault(_filled(name, each), []).append(acted)
+                if name.startswith("edits"):
+                    undone = page.evaluate(ACT.replace("SCRIPT", CLICK % "#edit-undo"), "h1")
+                    times.setdefault(f"{name}, undo", []).append(undone)
     page.evaluate(NAVIGATE, "#/map")
     page.wait_for_timeout(1500)
-    times["map: hover"] = statistics.median([page.evaluate(HOVER) for _ in range(REPEATS)])
+    times["map: hover"] = [page.evaluate(HOVER) for _ in range(REPEATS)]
     for radius in (0.05, 0.33):
         found = [page.evaluate(LASSO, radius) for _ in range(REPEATS)]
         what = f"map: lasso, {found[0][2]}"
-        times[f"{what}, found"] = statistics.median([searched for searched, _, _ in found])
-        times[f"{what}, described"] = statistics.median([summed for _, summed, _ in found])
-    times["map: zoom"] = statistics.median([page.evaluate(ZOOM) for _ in range(REPEATS)])
-    page.evaluate(NAVIGATE, "#/topic/3")
-    times["relevance slider"] = statistics.median([page.evaluate(SLIDE, value) for value in (0, 0.2, 0.4, 0.8, 1)])
+        times[f"{what}, found"] = [searched for searched, _, _ in found]
+        times[f"{what}, described"] = [summed for _, summed, _ in found]
     page.close()
     return times
 
 
-def _open_view(page, action: str) -> float:
-    page.evaluate(NAVIGATE, "#/paste")
-    return page.evaluate(NAVIGATE, action)
+def _filled(text: str, each: dict[str, Iterator[str]]) -> str:
+    """Return an address or a script with values of this corpus."""
+    return re.sub(PLACES, lambda place: next(each[place.group()]), text)
+
+
+def _open_view(page, address: str) -> float:
+    page.evaluate(NAVIGATE, "#/help" if address != "#/help" else "#/paste")
+    return page.evaluate(NAVIGATE, address)
 
 
 def main() -> None:
@@ -209,31 +267,38 @@ def main() -> None:
             path = folder / f"{chosen.corpus}-{text}.html"
             seconds = time_call(lambda path=path, text=text: write_page(data, path, text=text))
             print(f"\ntext={text}: {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.1f} s")
-            names = sorted({name for found in data.labels or () for name in found})
-            labels = [quote(name) for name in names] * len(MORE)
-            times = measure(path, view_addresses(data, chosen.corpus), labels, browser)
-            for name, milliseconds in times.items():
-                print(f"  {name:46} {milliseconds:9.1f} ms")
+            times = measure(path, values_of(data), browser)
+            print(f"{'median and slowest of ' + str(REPEATS) + ', in milliseconds':60}")
+            for name, found in times.items():
+                print(f"  {name:58} {statistics.median(found):8.1f} {max(found):8.1f}")
             what = f"page of {n_docs:,} documents, text={text}"
             report_figure(f"{what}: size", f"{path.stat().st_size / 1e6:.1f} MB")
-            report_figure(f"{what}: first view", f"{times.pop('first view'):.0f} ms")
-            del times["all loaded"]
-            slowest = max(times, key=lambda name: times[name])
-            report_figure(f"{what}: slowest of {len(times)} actions", f"{times[slowest]:.0f} ms ({slowest})")
+            medians = {name: statistics.median(found) for name, found in times.items()}
+            report_figure(f"{what}: first view", f"{medians.pop('first view'):.0f} ms")
+            del medians["all loaded"]
+            slowest = max(medians, key=lambda name: medians[name])
+            report_figure(f"{what}: slowest of {len(medians)}", f"{medians[slowest]:.0f} ms ({slowest})")
+            slow = [name for name, found in medians.items() if found > 100]
+            report_figure(f"{what}: above 100 ms", f"{len(slow)} ({', '.join(slow)})" if slow else "0")
         browser.close()
 
 
-def view_addresses(data: PageData, corpus: str) -> list[str]:
-    """Return the addresses of views, with a word, a document and a label of this corpus."""
-    labels = sorted({name for names in data.labels or () for name in names})
-    frequent = [data.vocabulary[word] for word in (-data.counts.sum(axis=0)).argsort()]
-    actions = []
-    for action in (*ACTIONS[corpus], *MORE):
-        for number in (30, 20, 10, 0):
-            action = action.replace(f"WORD{number}", frequent[number])
-        action = action.replace("NUMBER", str(data.counts.shape[0] // 3))
-        actions.append(action.replace("LABEL0", labels[0].replace(" ", "%20")))
-    return actions
+def values_of(data: PageData) -> dict[str, list[str]]:
+    """Return what the addresses of views contain: words, a document, labels, periods, topics and the finest level."""
+    frequent = [quote(data.vocabulary[word]) for word in (-data.counts.sum(axis=0)).argsort()[:200]]
+    labels = [quote(name) for name in sorted({name for names in data.labels or () for name in names})]
+    by_time = None if data.times is None else periods(data.times)
+    every_topic = [str(topic) for topic in range(data.fitted.n_topics)]
+    return {
+        **{f"WORD{number}": [frequent[number]] for number in (0, 10, 20, 30)},
+        "EACHWORD": frequent[40:],
+        "EACHLABEL": labels,
+        "EACHTOPIC": every_topic,
+        "LABEL": labels[:1],
+        "LEVEL": [str(weights.shape[1]) for weights in data.level_weights[-1:]],
+        "NUMBER": [str(data.counts.shape[0] // 3)],
+        "PERIOD": [] if by_time is None else by_time.names[len(by_time.names) // 2 :][:1],
+    }
 
 
 if __name__ == "__main__":
