@@ -1,5 +1,7 @@
 """Quotes of typical documents: the sentence that a topic explains best."""
 
+import base64
+import binascii
 import csv
 
 import numpy as np
@@ -97,6 +99,20 @@ def test_a_text_without_sentences_is_quoted_about_its_best_part(mark):
     assert found[-2:] == " …"
     assert all(word in found for word in WORDS[:4])
     assert {word.strip(",") for word in found.strip("… ").split()} <= {"salt", *WORDS[:4]}  # no part of a word
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [binascii.b2a_uu(bytes(range(row, row + 45))).decode().strip() for row in range(40)],
+        [base64.b64encode(bytes(range(row, row + 45))).decode() for row in range(40)],
+        [f"{row}   {row * 7 % 10}.5   ship   {row * row}   {row + 0.25}" for row in range(40)],
+    ],
+    ids=["uuencoded", "base64", "table"],
+)
+def test_encoded_data_and_tables_are_not_quoted(lines):
+    assert quote("\n".join(lines)) == ""
+    assert quote("\n".join([SEA, "", *lines])) == SEA
 
 
 def test_an_empty_text_has_an_empty_quote():

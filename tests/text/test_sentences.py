@@ -92,7 +92,10 @@ def test_beginnings_end_at_a_sentence_or_a_word():
     text = "The harbor was closed for the winter. Ships waited in the bay."
     assert shortened(text, 100) == text
     assert shortened(text, 50) == "The harbor was closed for the winter."
-    assert shortened(text, 30) == "The harbor was closed for …"
+    assert shortened(text, 30) == "The harbor was closed for the winter."  # at most half more than 30
+    assert shortened(text, 20) == "The harbor was …"
+    assert shortened("the harbor was closed. ships waited in the bay. the ice melted.", 30) == "the harbor was closed."
+    assert shortened("The tide rose by 3.5 meters in the bay", 12) == "The tide …"
     assert shortened("Mr. Smith went to the harbor of Riga", 10) == "Mr. …"
     assert cut_at_word("港は冬の間ずっと閉ざされていた", 8) == "港は冬の間ず…"
 

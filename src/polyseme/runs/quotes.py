@@ -7,7 +7,8 @@ A sentence s of document d with n words, known or not, has the score
 where each word counts once, and r_zw is that of the rank of typical documents (`polyseme.runs.typical`). SHRINKAGE
 keeps fragments of three words from winning, the division by n long sentences. A sentence that repeats the title is left
 out, and so is one that another document of the topic is quoted with. Of a sentence that is longer than MAX_LENGTH the
-best part is quoted, and so is that of a text without sentences, such as a table or a list.
+best part is quoted, and so is that of a text without sentences, such as a list. Tables and encoded
+data are not quoted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import scipy.sparse as sp
 
 from polyseme.core.fitted import FittedTopics, TrainingDocuments
 from polyseme.runs.typical import DocumentScorer
-from polyseme.text.sentences import count_words, split_parts, split_sentences
+from polyseme.text.sentences import count_words, is_readable, split_parts, split_sentences
 
 MAX_LENGTH = 280
 """Characters of a quote."""
@@ -49,7 +50,7 @@ class TypicalDocument:
     share : float
         P(z|d).
     quote : str
-        The sentence that the topic explains best, on one line; "" if the text only repeats the title.
+        The sentence that the topic explains best, on one line; "" if the text has none, or only repeats the title.
     """
 
     row: int
@@ -97,12 +98,12 @@ def find_quotes(
 
 
 def _passages(text: str, title: str) -> list[str]:
-    """Return the parts of a text that may be quoted, at least one; "" if the text only repeats the title."""
+    """Return the parts of a text that may be quoted; one "" if it has nothing to read or only repeats the title."""
     letters = _letters(title)
     found = [sentence for sentence in split_sentences(text) if not _repeats(sentence.text, letters)]
     passages = [sentence.text for sentence in found if sentence.complete]
     passages = passages or [" ".join(sentence.text for sentence in found)]
-    return [part for passage in passages for part in split_parts(passage, MAX_LENGTH)]
+    return [part for passage in passages for part in split_parts(passage, MAX_LENGTH) if is_readable(part)] or [""]
 
 
 def _repeats(sentence: str, title: str) -> bool:

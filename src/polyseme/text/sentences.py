@@ -47,6 +47,8 @@ _MAX_WRAPPED, _FULL_LINE = 120, 0.6
 """Longest line of a wrapped text, and the length of a full line as a share of the longest one."""
 _MIN_WORDS, _MIN_LETTERS = 6, 0.8
 """Words and share of letters and spaces of a sentence that can be read alone."""
+_MIN_LETTERS_OF_PART, _LONGEST_WORD = 0.75, 40
+"""Share of letters and spaces of a readable part of a text, and characters of a word that may be encoded data."""
 
 
 class Sentence(NamedTuple):
@@ -61,8 +63,7 @@ class Sentence(NamedTuple):
 def split_sentences(text: str) -> list[Sentence]:
     """Return the sentences of a text in their order."""
     blocks = list(_blocks(text, quoted=False)) or list(_blocks(text, quoted=True))
-    nexts = [_next_character(block, end.end()) for block, _ in blocks for end in _END.finditer(block)]
-    lower = text.islower() or sum(map(str.islower, nexts)) > sum(map(str.isupper, nexts))
+    lower = _is_lower(text, [block for block, _ in blocks])
     sentences = []
     for block, is_table in blocks:
         start = 0
@@ -75,14 +76,19 @@ def split_sentences(text: str) -> list[Sentence]:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return the beginning of a text on one line: up to the last sentence that ends in its second half, or a word."""
+    """Return the beginning of a text on one line, which has at most half more characters than `width`.
+
+    It ends with the last sentence that ends in the second half of `width`, else with the first sentence that ends after
+    it, else at a word.
+    """
     text = " ".join(text[: 4 * width].split())
     if len(text) <= width:
         return text
-    ends = [match.end() for match in _END.finditer(text, 0, width) if _ends_sentence(text, 0, match, lower=False)]
-    if ends and ends[-1] >= width / 2:
-        return text[: ends[-1]]
-    return cut_at_word(text, width)
+    lower, longest = _is_lower(text, [text]), width + width // 2
+    found = (match for match in _END.finditer(text) if width / 2 <= match.end() <= longest)
+    ends = [match.end() for match in found if _ends_sentence(text, 0, match, lower)]
+    inside = [end for end in ends if end <= width]
+    return text[: (inside[-1:] or ends)[0]] if ends else cut_at_word(text, width)
 
 
 def cut_at_word(text: str, width: int) -> str:
@@ -107,6 +113,18 @@ def split_parts(text: str, width: int) -> list[str]:
 def count_words(text: str) -> float:
     """Return the number of words; two characters of a script without spaces are a word."""
     return len(text.split()) + len(WITHOUT_SPACES.findall(text)) / 2
+
+
+def is_readable(text: str) -> bool:
+    """Return whether a text is made of words, and not of figures, code or data encoded as text."""
+    longest = [word for word in text.split() if len(word) > _LONGEST_WORD and not WITHOUT_SPACES.search(word)]
+    encoded = sum(len(word) for word in longest if not _ADDRESS.search(word))
+    return _share_of_letters(text) >= _MIN_LETTERS_OF_PART and encoded <= len(text) / 2
+
+
+def _share_of_letters(text: str) -> float:
+    """Return the share of letters and spaces."""
+    return sum(unicodedata.category(character)[0] in "LMZ" for character in text) / max(len(text), 1)
 
 
 def _cut(text: str, start: int, width: int) -> str:
@@ -144,6 +162,12 @@ def _blocks(text: str, *, quoted: bool) -> Iterator[tuple[str, bool]]:
         yield block, last_is_table
 
 
+def _is_lower(text: str, blocks: list[str]) -> bool:
+    """Return whether most sentences of a text begin in lower case."""
+    nexts = [_next_character(block, end.end()) for block in blocks for end in _END.finditer(block)]
+    return text.islower() or sum(map(str.islower, nexts)) > sum(map(str.isupper, nexts))
+
+
 def _ends_sentence(block: str, start: int, match: re.Match[str], lower: bool) -> bool:
     """Return whether a mark ends the sentence that begins at `start`."""
     after = _next_character(block, match.end())
@@ -165,12 +189,11 @@ def _sentence(text: str, lower: bool, is_table: bool) -> Sentence:
     text = text.strip()
     end = _END.search(text, max(0, len(text) - 8))
     inner = text.lstrip("\"'\u2018\u201c\u00ab\u300c([ ")
-    letters = sum(unicodedata.category(character)[0] in "LMZ" for character in text)
     begins = inner[:1].isalnum() and (lower or not inner[0].islower())
     is_prose = (
         not is_table
         and not _ADDRESS.search(text)
         and count_words(text) >= _MIN_WORDS
-        and letters >= _MIN_LETTERS * len(text)
+        and _share_of_letters(text) >= _MIN_LETTERS
     )
     return Sentence(text, begins and end is not None and is_prose)
