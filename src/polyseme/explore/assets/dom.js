@@ -68,6 +68,9 @@ function filled(element, classes, properties, children) {
   return element;
 }
 
+/** Milliseconds without a letter after which a typed text is used. */
+export const PAUSE = 30;
+
 /**
  * Returns a function that calls `action` when `wait` milliseconds have passed without another call.
  *

@@ -75,6 +75,7 @@ export class MapChart {
       this.names,
     );
     this.lit = null;
+    this.isPainted = false;
     this.chosen = -1;
     this.tool = "move";
     this.pointers = new Map();
@@ -121,7 +122,8 @@ export class MapChart {
     const image = glow(this.map.places, colors, GLOW_SIDE, GLOW_EDGE);
     this.glow = new OffscreenCanvas(GLOW_SIDE, GLOW_SIDE);
     this.glow.getContext("2d").putImageData(image, 0, 0);
-    this.paint();
+    this.isPainted = false;
+    this.redraw();
   }
 
   /**
@@ -130,21 +132,26 @@ export class MapChart {
    * @param {Float32Array | null} weights
    */
   light(weights) {
+    if (weights === this.lit) return;
     this.lit = weights;
     this.element.classList.toggle("faded", weights !== null);
-    this.paint();
+    this.isPainted = false;
+    this.redraw();
   }
 
+  // Gives the dots their colors and opacity, once before they are drawn.
   paint() {
-    if (!this.colors) return;
-    const paints = new Uint8Array(4 * this.map.size);
-    this.order.forEach((point, i) => {
-      for (let c = 0; c < 3; c++) paints[4 * i + c] = this.colors[3 * point + c];
-      const weight = this.lit ? this.lit[point] : 1;
+    if (this.isPainted) return;
+    this.isPainted = true;
+    const { order, colors, lit } = this;
+    const paints = new Uint8Array(4 * order.length);
+    for (let i = 0; i < order.length; i++) {
+      const point = order[i];
+      for (let c = 0; c < 3; c++) paints[4 * i + c] = colors[3 * point + c];
+      const weight = lit ? lit[point] : 1;
       paints[4 * i + 3] = weight > 0 ? FADED + (CLEAR - FADED) * weight : FADED;
-    });
+    }
     this.dots.paint(paints);
-    this.redraw();
   }
 
   // scale and middle that show all points beside the panels
@@ -257,6 +264,7 @@ export class MapChart {
 
   draw() {
     const started = performance.now();
+    this.paint();
     const [x, y] = this.pixelOf(0, 0);
     const r = this.ratio;
     const camera = { x: x * r, y: y * r, scale: this.scale * r };

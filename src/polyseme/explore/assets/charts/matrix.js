@@ -97,7 +97,6 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
             rx: 2,
             classes: fill,
             "fill-opacity": Math.min(1, strength).toFixed(3),
-            data: { i, j },
           }),
           figures &&
             s(
@@ -125,32 +124,25 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
     frame,
   );
   let [row, column] = [-1, -1];
-  const cells = new Map(
-    Array.from(drawn.querySelectorAll("rect.shade"), (rect) => [
-      `${rect.getAttribute("data-i")}.${rect.getAttribute("data-j")}`,
-      rect,
-    ]),
-  );
+  const cells = Array.from(drawn.querySelectorAll("rect.shade")); // by rows
+  const places = new Map(cells.map((rect, place) => [rect, place]));
   const move = (i, j) => {
     [row, column] = [
       Math.max(0, Math.min(rows.length - 1, i)),
       Math.max(0, Math.min(columns.length - 1, j)),
     ];
-    const at = cells.get(`${row}.${column}`);
+    const at = cells[row * columns.length + column];
     for (const name of ["x", "y", "width", "height"])
       frame.setAttribute(name, at.getAttribute(name));
     frame.setAttribute("visibility", "visible");
     choose(row, column);
   };
-  const cellAt = ({ target }) => target.dataset?.i !== undefined && target.dataset;
-  drawn.addEventListener("pointerover", (event) => {
-    const at = cellAt(event);
-    if (at) move(Number(at.i), Number(at.j));
-  });
-  drawn.addEventListener("click", (event) => {
-    const at = cellAt(event);
-    if (at) open(Number(at.i), Number(at.j));
-  });
+  const atCell = (act) => (event) => {
+    const place = places.get(event.target);
+    if (place !== undefined) act(Math.floor(place / columns.length), place % columns.length);
+  };
+  drawn.addEventListener("pointerover", atCell(move));
+  drawn.addEventListener("click", atCell(open));
   drawn.setAttribute("tabindex", "0");
   drawn.addEventListener("keydown", (event) => {
     if (event.target !== drawn) return;

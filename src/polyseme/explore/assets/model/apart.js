@@ -53,32 +53,33 @@ export function wordsApart(part, all, most) {
  * @returns {{second: Float64Array, third: Float64Array}}
  */
 function momentsOfWords(subset) {
-  const sums = Array.from({ length: 5 }, () => new Float64Array(model.n_words));
-  const [squares, cubes, byLength, squaresByLength, bySquaredLength] = sums;
-  const { starts, columns, values } = corpus.byDocument;
+  const [second, third] = [new Float64Array(model.n_words), new Float64Array(model.n_words)];
+  const { starts, columns, values } = corpus.byWord;
+  const { tokens: lengths } = corpus;
+  const { mask, size } = subset;
   let [lengthSquares, lengthCubes] = [0, 0];
   for (const d of subset.documents) {
-    const length = corpus.tokens[d];
-    lengthSquares += length ** 2;
-    lengthCubes += length ** 3;
-    for (let i = starts[d]; i < starts[d + 1]; i++) {
-      const [w, x] = [columns[i], values[i]];
-      squares[w] += x ** 2;
-      cubes[w] += x ** 3;
-      byLength[w] += x * length;
-      squaresByLength[w] += x ** 2 * length;
-      bySquaredLength[w] += x * length ** 2;
-    }
+    lengthSquares += lengths[d] ** 2;
+    lengthCubes += lengths[d] ** 3;
   }
   const { tokens } = wordsOfSubset(subset);
-  const share = tokens.map((n) => n / subset.tokens);
-  const second = share.map((p, w) => {
-    const sum = squares[w] - 2 * p * byLength[w] + p ** 2 * lengthSquares;
-    return sum > ROUNDING * squares[w] ? sum / subset.size : 0;
-  });
-  const third = share.map((p, w) => {
-    const near = cubes[w] - 3 * p * squaresByLength[w];
-    return (near + 3 * p ** 2 * bySquaredLength[w] - p ** 3 * lengthCubes) / subset.size;
-  });
+  for (let w = 0; w < model.n_words; w++) {
+    let [squares, cubes, byLength, squaresByLength, bySquaredLength] = [0, 0, 0, 0, 0];
+    for (let i = starts[w]; i < starts[w + 1]; i++) {
+      const d = columns[i];
+      if (mask !== null && mask[d] === 0) continue;
+      const [x, length] = [values[i], lengths[d]];
+      squares += x * x;
+      cubes += x * x * x;
+      byLength += x * length;
+      squaresByLength += x * x * length;
+      bySquaredLength += x * length * length;
+    }
+    const p = tokens[w] / subset.tokens;
+    const sum = squares - 2 * p * byLength + p ** 2 * lengthSquares;
+    const near = cubes - 3 * p * squaresByLength;
+    second[w] = sum > ROUNDING * squares ? sum / size : 0;
+    third[w] = (near + 3 * p ** 2 * bySquaredLength - p ** 3 * lengthCubes) / size;
+  }
   return { second, third };
 }

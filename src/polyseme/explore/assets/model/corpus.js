@@ -195,19 +195,7 @@ export function topicsOf(found) {
  * @param {any} counts section "counts"
  */
 export function useCorpus(documents, counts) {
-  const { n_documents: N, n_words: V, K } = model;
-  const frequency = fromVarints(counts.documents_of, V);
-  const starts = startsOf(frequency);
-  const size = starts[V];
-  const rows = fromVarints(counts.gaps, size);
-  for (let word = 0; word < V; word++) {
-    let before = -1;
-    for (let i = starts[word]; i < starts[word + 1]; i++) before = rows[i] += before + 1;
-  }
-  const values = counts.amounts ?? fromVarints(counts.counts, size);
-  const byWord = sparse(starts, rows, values);
-  const tokens = new Float64Array(N);
-  for (let i = 0; i < size; i++) tokens[rows[i]] += values[i];
+  const { n_documents: N, K } = model;
   const topics = topicsOf(documents);
   const lengths = new Float64Array(N);
   for (let d = 0; d < N; d++) {
@@ -230,18 +218,37 @@ export function useCorpus(documents, counts) {
   for (const first of groups) groupSizes[first]++;
   corpus = {
     ...documents,
-    byWord,
-    tokens,
+    ...countsOf(counts),
     topics,
     lengths,
     labeled,
-    frequency,
     groups,
     groupSizes,
-    byDocument: transposed(byWord, N),
     byTopic: transposed(topics, K),
     typical: startsOf(fromVarints(documents.typical_of_topic, K)),
   };
+}
+
+let unpacked = null; // the counts, which no edit changes, and their section
+
+function countsOf(counts) {
+  if (unpacked?.section === counts) return unpacked.found;
+  const { n_documents: N, n_words: V } = model;
+  const frequency = fromVarints(counts.documents_of, V);
+  const starts = startsOf(frequency);
+  const size = starts[V];
+  const rows = fromVarints(counts.gaps, size);
+  for (let word = 0; word < V; word++) {
+    let before = -1;
+    for (let i = starts[word]; i < starts[word + 1]; i++) before = rows[i] += before + 1;
+  }
+  const values = counts.amounts ?? fromVarints(counts.counts, size);
+  const byWord = sparse(starts, rows, values);
+  const tokens = new Float64Array(N);
+  for (let i = 0; i < size; i++) tokens[rows[i]] += values[i];
+  const found = { byWord, byDocument: transposed(byWord, N), tokens, frequency };
+  unpacked = { section: counts, found };
+  return found;
 }
 
 /**

@@ -1,6 +1,6 @@
 // A list that can be sorted and filtered. The address keeps the order and the filter.
 
-import { empty, h, later } from "../dom.js";
+import { PAUSE, empty, h, later } from "../dom.js";
 import { count, wholeNumber } from "../format.js";
 import { remember } from "../router.js";
 
@@ -39,7 +39,7 @@ export function sortedList({ noun, total, items, orders, label, matches, setting
       shown = AT_ONCE;
       remember({ filter: field.value.trim() || undefined });
       refresh();
-    }, 120),
+    }, PAUSE),
   });
   const choice = h(
     "select",

@@ -1,7 +1,7 @@
 // A table that can be sorted and filtered. The address keeps the order and the filter.
 
 import { address } from "../addresses.js";
-import { empty, h, later } from "../dom.js";
+import { PAUSE, empty, h, later } from "../dom.js";
 import { count, wholeNumber } from "../format.js";
 import { here, remember } from "../router.js";
 
@@ -84,7 +84,7 @@ export function sortedTable({ noun, items, columns, sort: usual, settings, match
       remember({ filter: field.value.trim() || undefined });
       shown = ROWS_AT_ONCE;
       refresh();
-    }, 120),
+    }, PAUSE),
   });
   function grow() {
     shown += 2 * ROWS_AT_ONCE;

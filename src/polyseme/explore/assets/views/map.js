@@ -59,7 +59,8 @@ function byLabel(map) {
   for (const d of map.documents) if (first[d] >= 0) totals[first[d]]++;
   const shown = largest(totals, LABEL_COLORS);
   const numbers = new Map(shown.map((label, i) => [label, i]));
-  const colors = pointColors(map, (d) => numbers.get(first[d]) ?? -1, dotColor);
+  const palette = shown.map((_, i) => dotColor(i));
+  const colors = pointColors(map, (d) => numbers.get(first[d]) ?? -1, palette);
   const key = shown.map((label, i) => ({
     name: labels[label],
     color: i,
@@ -74,20 +75,19 @@ function byTime(map) {
   const { periods, document_periods: of } = map.section;
   const [early, late] = [rgb("--d-early"), rgb("--d-late")];
   const last = Math.max(1, periods.length - 1);
-  const colors = pointColors(
-    map,
-    (d) => of[d],
-    (period) => early.map((value, c) => value + ((late[c] - value) * period) / last),
+  const palette = periods.map((_, period) =>
+    early.map((value, c) => value + ((late[c] - value) * period) / last),
   );
+  const colors = pointColors(map, (d) => of[d], palette);
   return { colors, key: null, ends: [periods[0], periods[periods.length - 1]] };
 }
 
-function pointColors(map, numberOf, colorOfNumber) {
+function pointColors(map, numberOf, palette) {
   const colors = new Uint8Array(3 * map.size);
   const none = rgb("--d-none");
   for (let point = 0; point < map.size; point++) {
-    const number = numberOf(map.documents[point]);
-    colors.set(number < 0 ? none : colorOfNumber(number), 3 * point);
+    const color = palette[numberOf(map.documents[point])] ?? none;
+    for (let c = 0; c < 3; c++) colors[3 * point + c] = color[c];
   }
   return colors;
 }
@@ -124,7 +124,6 @@ export async function viewMap(_, settings, { subset, level }) {
     map.names.filter((name) => name.level >= level.size),
   );
   chart.clear();
-  chart.light(null);
   chart.events = {
     hover: showCard,
     open: (point) => go(documentAddress(map.documents[point])),

@@ -1,7 +1,7 @@
 // A pasted text is counted by the word rules of the run and folded in. All of this happens in the
 // page; nothing is sent.
 
-import { empty, h, later } from "../dom.js";
+import { PAUSE, empty, h, later } from "../dom.js";
 import { count } from "../format.js";
 import { model, rules } from "../model/corpus.js";
 import { foldIn } from "../model/folding.js";
@@ -40,7 +40,7 @@ export function viewPaste() {
     id: "pasted",
     rows: 8,
     placeholder: "Any text …",
-    oninput: later(() => refresh(), 150),
+    oninput: later(() => refresh(), PAUSE),
   });
   async function refresh() {
     const text = field.value;
