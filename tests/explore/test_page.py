@@ -33,10 +33,12 @@ from polyseme import (
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.explore import from_gensim, from_sklearn, pyldavis_arguments, show_page, write_page
 from polyseme.explore.page import (
+    LEVEL_STEPS,
     LOG_STEP,
     SHARE_STEPS,
     encode_varints,
     pack_counts,
+    pack_level_weights,
     pack_topics,
     pack_weights,
     render_page,
@@ -123,6 +125,26 @@ def test_packed_probabilities_are_close(parts):
     np.testing.assert_allclose(theta, parts.doc_topic, atol=2 / SHARE_STEPS)
 
 
+def test_shares_of_finer_levels_are_within_a_step_and_keep_their_sum():
+    exact = np.random.default_rng(2).dirichlet(np.full(60, 0.05), 200)
+    exact[0] = 1 / 60  # 16.7 steps each
+    exact[1] = 0  # a document without words may have no topics
+    packed = pack_level_weights(exact)
+    rows = np.repeat(np.arange(len(exact)), unpacked_varints(packed["topics_of_document"]))
+    again = np.zeros_like(exact)
+    again[rows, packed["document_topics"]] = np.array(unpacked_varints(packed["level_shares"])) / LEVEL_STEPS
+    np.testing.assert_allclose(again, exact, atol=1.001 / LEVEL_STEPS)
+    np.testing.assert_allclose(again.sum(axis=1), exact.sum(axis=1), atol=1e-12)
+
+
+def test_excerpts_are_shorter_if_there_are_many(parts, monkeypatch):
+    sentence = "The ship left the harbor with a cargo of salt. "
+    data = replace(parts, texts=[10 * sentence] * len(parts.doc_topic))
+    assert sections(render_page(data, "excerpt"))["texts0"]["texts"][0] == (6 * sentence).strip()
+    monkeypatch.setattr("polyseme.explore.page.MAX_EXCERPTS", 120 * len(parts.doc_topic))
+    assert sections(render_page(data, "excerpt"))["texts0"]["texts"][0] == (2 * sentence).strip()
+
+
 def test_the_map_keeps_distances_that_fit_a_plane():
     points = np.random.default_rng(1).normal(size=(7, 2))
     distances = np.linalg.norm(points[:, np.newaxis] - points, axis=2)
@@ -146,6 +168,10 @@ def test_periods():
     months = periods([date(2020, 1, 3), "2020-11-30T10:00:00Z", np.datetime64("2021-02-01")])
     assert months.names[0] == "2020-01"
     assert months.numbers.tolist() == [0, 10, 13]
+    # twelve documents in twelve months: a month would have one document
+    few = [f"2020-{month:02}-10" for month in range(1, 13)]
+    assert periods(few).names == ["2020 Q1", "2020 Q2", "2020 Q3", "2020 Q4"]
+    assert len(periods(2 * few).names) == 12
     days = periods(["2020-02-27", "2020/03/01", "2020-13-01"])
     assert days.names == ["2020-02-27", "2020-02-28", "2020-02-29", "2020-03-01"]
     assert days.numbers.tolist() == [0, 3, -1]

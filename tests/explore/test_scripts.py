@@ -18,7 +18,7 @@ from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputErr
 from polyseme.core.fitted import DocumentWeights, WordDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
 from polyseme.explore import from_sklearn
-from polyseme.explore.page import encode_varints, pack_section, summarize, word_rules
+from polyseme.explore.page import LEVEL_STEPS, encode_varints, pack_section, summarize, word_rules
 from polyseme.explore.page_data import Editing, page_data, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
 from polyseme.metrics import distances, distinctive_words, top_words
@@ -447,7 +447,9 @@ def test_subset(fitted, tmp_path):
             for topic in range(LEVEL)
         ]  # fmt: skip
         tree = [[node for node, top in zip(nodes, tops, strict=True) if top == topic] for topic in range(4)]
-        data = replace(data, finer=tree, level_weights=[finer.doc_topic])
+        # shares that the page stores exactly; test_page.py tests how it rounds others
+        steps = np.rint(np.cumsum(finer.doc_topic, axis=1) * LEVEL_STEPS)
+        data = replace(data, finer=tree, level_weights=[np.diff(steps, axis=1, prepend=0) / LEVEL_STEPS])
         pages[name] = page_sections(data, "core", "documents", "counts", "rules", f"level{LEVEL}")
         for filters in FILTERS:
             cases.append({"model": name, "filters": filters, **of_subset(model, data, filters)})

@@ -39,11 +39,12 @@ from polyseme.metrics.topics import classical_scaling, topic_fit
 from polyseme.metrics.words import DECIMALS, LEAST_AMOUNT, RELEVANCE, WordAmounts
 from polyseme.retrieval import postings
 from polyseme.runs import Run
-from polyseme.runs.documents import excerpt
+from polyseme.runs.documents import EXCERPT_LENGTH, excerpt
 from polyseme.runs.periods import periods
 from polyseme.runs.typical import MIN_RELATIVE_LENGTH, PRIOR
 from polyseme.runs.view import TopicView
 from polyseme.text.languages import Language, get_language, language_token_rules, scikit_learn_token_rules
+from polyseme.text.sentences import shortened
 from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
 
@@ -175,6 +176,8 @@ FORMAT_VERSION = 1
 TEXTS = ("auto", "full", "excerpt", "none")
 MAX_FULL_TEXT = 5_000_000
 """Bytes of the texts that a page contains by default."""
+MAX_EXCERPTS, MIN_EXCERPT = 20_000_000, 100
+"""Characters of the excerpts of a page, which are shorter if there are many, and the least characters of one."""
 MAX_LABELS = 200
 CANDIDATES, LAMBDAS = 30, 21
 """Words of a topic that the page shows, and steps of its slider for lambda."""
@@ -212,7 +215,8 @@ def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
         "map": _map(data.document_map),
     }
     for weights in data.level_weights:
-        sections[f"level{weights.shape[1]}"] = Section({}, _weights(data, weights))
+        arrays = {**pack_level_weights(weights), "main_topics": _main_topics(data, weights)}
+        sections[f"level{weights.shape[1]}"] = Section({}, arrays)
     for number, (start, end) in enumerate(pairwise([*firsts, len(texts)])):
         sections[f"texts{number}"] = Section({"texts": texts[start:end]}, {})
     return sections
@@ -235,6 +239,7 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
         "n_tokens": float(data.tokens.sum()),
         "log_step": LOG_STEP,
         "shares": SHARE_STEPS,
+        "level_shares": LEVEL_STEPS,
         "words": data.vocabulary,
         "relevance": RELEVANCE,
         "search": {
@@ -376,7 +381,8 @@ def _documents(data: PageData, *, quotes: bool) -> Section:
     if quotes and (found := data.document_quotes(shown)) is not None:
         values["quotes"] = [quote for of_topic in found for quote in of_topic]
     arrays = {
-        **_weights(data, data.doc_topic),
+        **pack_weights(data.doc_topic),
+        "main_topics": _main_topics(data, data.doc_topic),
         "typical_of_topic": encode_varints(np.array([len(rows) for rows in shown.documents])),
         "typical_documents": np.array([row for rows in shown.documents for row in rows], dtype=np.uint32),
         "typical_nats": np.array([nats for row in shown.scores for nats in row], dtype=np.float32),
@@ -394,10 +400,8 @@ def _documents(data: PageData, *, quotes: bool) -> Section:
     return Section(values, arrays)
 
 
-def _weights(data: PageData, doc_topic: Array) -> dict[str, Array]:
-    """Return P(z|d) and the main topics of the documents."""
-    main = data.main_topics(doc_topic).astype(np.uint8 if doc_topic.shape[1] < 256 else np.uint16)
-    return {**pack_weights(doc_topic), "main_topics": main}
+def _main_topics(data: PageData, doc_topic: Array) -> Array:
+    return data.main_topics(doc_topic).astype(np.uint8 if doc_topic.shape[1] < 256 else np.uint16)
 
 
 def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:
@@ -431,9 +435,9 @@ def _texts(data: PageData, text: str) -> list[str]:
         if data.texts is None:
             raise InputError("text='full': there are no full texts; give texts=, or use text='excerpt'.")
         return data.texts
-    if data.excerpts is not None:
-        return data.excerpts
-    return [excerpt(full) for full in data.texts or ()]
+    excerpts = data.excerpts if data.excerpts is not None else [excerpt(full) for full in data.texts or ()]
+    width = MAX_EXCERPTS // max(len(excerpts), 1)
+    return excerpts if width >= EXCERPT_LENGTH else [shortened(found, max(width, MIN_EXCERPT)) for found in excerpts]
 
 
 def _chunks(texts: list[str]) -> list[int]:
@@ -472,8 +476,8 @@ MIN_RELATIVE_PROBABILITY = 1e-6
 
 At the optimal weights of a document with n tokens every word has q_w >= max_z P(w|z) / n, because the derivatives of
 the log-likelihood are at most n. Leaving these values out changes q_w by a relative error of at most n 1e-6."""
-SHARE_STEPS = 65535
-"""Number of steps in which P(z|d) is stored."""
+SHARE_STEPS, LEVEL_STEPS = 65535, 1000
+"""Number of steps in which P(z|d) is stored: of the page's topics, and of finer levels."""
 _MIN_CODE = 2
 """Smaller codes are stored as zero."""
 _TYPES = {
@@ -534,6 +538,23 @@ def pack_weights(doc_topic: Array) -> dict[str, Array]:
         "topics_of_document": encode_varints(stored.sum(axis=1)),
         "document_topics": np.nonzero(stored)[1].astype(_topic_type(doc_topic.shape[1])),
         "document_shares": codes[stored],
+    }
+
+
+def pack_level_weights(doc_topic: Array) -> dict[str, Array]:
+    """Encode P(z|d) of a finer level as pack_weights does, but in steps of 1 / LEVEL_STEPS, as varints.
+
+    The shares of a document are rounded so that the sum of the first ones is the nearest number of steps to what it
+    is: every share is within a step, and the sum does not change.
+    """
+    steps = np.cumsum(doc_topic, axis=1, dtype=np.float64)
+    steps *= LEVEL_STEPS
+    codes = np.diff(np.rint(steps, out=steps), axis=1, prepend=0)
+    stored = codes > 0
+    return {
+        "topics_of_document": encode_varints(stored.sum(axis=1)),
+        "document_topics": np.nonzero(stored)[1].astype(_topic_type(doc_topic.shape[1])),
+        "level_shares": encode_varints(codes[stored]),
     }
 
 

@@ -23,6 +23,8 @@ _UNITS = {
 }
 _MIN_PERIODS = 12
 """A unit with at least this many periods is fine enough."""
+_DOCUMENTS, _FEW = 2, 6
+"""Mean number of documents of the periods that have any, and number of such periods that may have fewer."""
 _MOST = 400
 """Largest number of periods of a given unit."""
 _EPOCH = 719163
@@ -49,8 +51,9 @@ def periods(times: Sequence[Any]) -> Periods | None:
 def periods_of_days(days: npt.NDArray[Any], every: str | None = None) -> Periods | None:
     """Group documents by the ordinals of their days, 0 if they have none; return None if none has a day.
 
-    Start with decades, and try finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS.
-    `every` is a unit to use instead.
+    Start with decades, and try finer units until there are _MIN_PERIODS periods, but never more than MAX_PERIODS, and
+    never more than _FEW that have documents if these have fewer than _DOCUMENTS on average. `every` is a unit to use
+    instead.
     """
     known = days > 0
     if not known.any():
@@ -75,7 +78,8 @@ def _period_numbers(stamps: Any, every: str | None) -> tuple[npt.NDArray[np.int6
     for name, (unit, step) in list(_UNITS.items())[: 2 if only_years else None]:
         numbers = stamps.astype(f"datetime64[{unit}]").astype(np.int64) // step
         size = int(numbers.max() - numbers.min()) + 1
-        if best is not None and size > MAX_PERIODS:
+        filled = len(np.unique(numbers))
+        if best is not None and (size > MAX_PERIODS or (filled > _FEW and len(stamps) < _DOCUMENTS * filled)):
             break
         best = numbers, name
         if size >= _MIN_PERIODS and name != "decade":

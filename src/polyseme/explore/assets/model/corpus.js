@@ -45,7 +45,8 @@ import { WordRules } from "./words.js";
  * @property {number} n_words
  * @property {number} n_topics
  * @property {number} n_tokens
- * @property {number} shares
+ * @property {number} shares steps of P(z|d)
+ * @property {number} level_shares steps of P(z|d) of finer levels
  * @property {string[]} words
  * @property {number} relevance
  * @property {Record<string, number>} search
@@ -181,10 +182,13 @@ export function useModel(core) {
  * @returns {Sparse}
  */
 export function topicsOf(found) {
+  const { document_topics: topics, level_shares: ofLevel } = found;
+  const codes = ofLevel ? fromVarints(ofLevel, topics.length) : found.document_shares;
+  const steps = ofLevel ? model.level_shares : model.shares;
   return sparse(
     startsOf(fromVarints(found.topics_of_document, model.n_documents)),
-    found.document_topics,
-    Float32Array.from(found.document_shares, (code) => code / model.shares),
+    topics,
+    Float32Array.from(codes, (code) => code / steps),
   );
 }
 

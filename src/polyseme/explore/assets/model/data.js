@@ -24,7 +24,8 @@
 //              document_topics, document_shares (in steps of 1/shares); main_topics; topic by topic
 //              typical_of_topic (varints), typical_documents, typical_nats; labels_of_document,
 //              document_labels; document_periods
-//   level40 ... P(z|d) and main_topics of a finer level, as in documents
+//   level40 ... P(z|d) and main_topics of a finer level, as in documents, but level_shares (varints,
+//              in steps of 1/level_shares) instead of document_shares
 //   map        values: names of regions; arrays: places (documents x 2), documents (their numbers, if
 //              not all are on the map)
 //   counts     word by word: documents_of (varints), gaps between the documents' numbers less one
