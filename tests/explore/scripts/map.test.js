@@ -115,6 +115,27 @@ test("a finer topic with the name of its parent is not named again", () => {
   );
 });
 
+test("of many names, those that are wider than their regions are cut at a comma", () => {
+  const names = Array.from({ length: 80 }, (_, topic) => ({
+    level: 80,
+    topic,
+    top: topic,
+    name: `ship ${topic}, harbor, cargo of salt`,
+    x: ((topic % 8) + 0.5) / 8,
+    y: (Math.floor(topic / 8) + 0.5) / 10,
+    radius: topic === 0 ? 0.2 : 0.02,
+  }));
+  const placed = placeNames(
+    names,
+    ({ x, y, radius }) => ({ x: 1000 * x, y: 1000 * y, radius: 1000 * radius }),
+    (text, size) => 0.55 * size * text.length,
+    { width: 1000, height: 1000, obstacles: [] },
+  );
+  assert.equal(placed.length, 80);
+  for (const { name, lines } of placed)
+    assert.deepEqual(lines, name.topic ? [`ship ${name.topic}`] : nameLines(name.name));
+});
+
 test("names break at a comma where it is near the middle", () => {
   assert.deepEqual(nameLines("NASA, space"), ["NASA, space"]);
   assert.deepEqual(nameLines("Clipper chip, key, encryption"), [

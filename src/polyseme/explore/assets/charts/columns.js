@@ -5,6 +5,8 @@ import { AXIS } from "./lines.js";
 import { s } from "../dom.js";
 import { wholeNumber } from "../format.js";
 
+const FIGURE = 7.2; // pixels of a digit
+
 /**
  * Draws columns that are links. Those of the value 0 are left out.
  *
@@ -22,7 +24,8 @@ export function columns(width, { values, names, chosen, label, right, href }) {
     1,
     Math.ceil(values.length / Math.max(2, Math.floor((width - AXIS) / 84))),
   );
-  const everyFigure = Math.max(1, Math.ceil(30 / step));
+  const longest = Math.max(...values.map((value) => wholeNumber.format(value).length));
+  const everyFigure = Math.max(1, Math.ceil((FIGURE * longest + 8) / step));
   const drawn = values.map((value, i) => {
     const middle = AXIS + (values.length > 1 ? i : 0.5) * step;
     const wide = Math.min(step, 60);

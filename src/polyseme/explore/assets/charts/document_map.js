@@ -396,7 +396,7 @@ export class MapChart {
     );
     const shown = new Set();
     for (const { name, lines, rank, x, y, width, height, size } of placed) {
-      const key = `${name.level}.${name.topic}`;
+      const key = `${name.level}.${name.topic} ${lines.join("\n")}`;
       shown.add(key);
       let element = this.elements.get(key);
       if (!element) {

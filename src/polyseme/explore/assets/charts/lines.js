@@ -181,7 +181,7 @@ export function lines(
       y: y(values.findLast((v) => v !== null) ?? low),
     }))
     .sort((a, b) => a.y - b.y);
-  spread(ends, above, height - 4);
+  spread(ends, above, height - below + 6);
   const tags = ends.map(({ lines: texts, classes, href, name, y: middle }) => {
     const parts = texts.map((text, i) =>
       s(

@@ -22,6 +22,7 @@ import { s } from "../dom.js";
 const LETTER = 7.3; // pixels of a letter
 const LINE = 17;
 const LEAST_STEP = 22;
+const NARROW = 520;
 
 /**
  * Draws a matrix of shades.
@@ -30,7 +31,10 @@ const LEAST_STEP = 22;
  * @param {Matrix} options
  */
 export function matrix(width, { rows, columns, cell, figures, label, choose, open }) {
-  const longest = Math.max(...rows.map((row) => row.label.length + row.shown.length + 2));
+  const isNarrow = width < NARROW; // figures stand below the names of rows
+  const longest = Math.max(
+    ...rows.map((row) => row.label.length + (isNarrow ? 0 : row.shown.length + 2)),
+  );
   const left = Math.min(longest * LETTER + 12, Math.max(130, Math.min(330, width * 0.36)));
   const step = Math.max(
     figures ? 46 : LEAST_STEP,
@@ -45,12 +49,14 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
     ),
   );
   const above = flat ? 46 : deep * LETTER + 14;
-  const names = rows.map((row) => wrapped(row.label, Math.floor((left - 62) / LETTER)));
+  const names = rows.map((row) =>
+    wrapped(row.label, Math.floor((left - (isNarrow ? 12 : 62)) / LETTER)),
+  );
   const tops = [];
   let bottom = above;
   for (const lines of names) {
     tops.push(bottom);
-    bottom += Math.max(24, lines.length * LINE + 6);
+    bottom += Math.max(24, (lines.length + Number(isNarrow)) * LINE + 6);
   }
   const wide = Math.ceil(left + step * columns.length + 8);
   const head = columns.map((column, j) => {
@@ -73,16 +79,29 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
       flat && s("text.value", { x, y: above - 8, "text-anchor": "middle" }, column.shown),
     );
   });
-  const body = rows.map((row, i) => {
-    const middle = (tops[i] + (tops[i + 1] ?? bottom)) / 2;
-    const first = middle + 5 - ((names[i].length - 1) * LINE) / 2;
-    return [
-      s(
+  const middles = rows.map((_, i) => (tops[i] + (tops[i + 1] ?? bottom)) / 2);
+  // stands beside the cells while they are scrolled
+  const side = s(
+    "g.row-names",
+    {},
+    s("rect.ground", { x: 0, y: above, width: left - 2, height: bottom - above }),
+    ...rows.map((row, i) => {
+      const lines = names[i].length + Number(isNarrow);
+      const first = middles[i] + 5 - ((lines - 1) * LINE) / 2;
+      const place = isNarrow
+        ? { x: 0, y: first + (lines - 1) * LINE }
+        : { x: left - 8, y: middles[i] + 4, "text-anchor": "end" };
+      return s(
         "a",
         { href: row.href, "aria-label": `${row.label}, ${row.shown}` },
         ...names[i].map((line, at) => s("text.label", { x: 0, y: first + at * LINE }, line)),
-        s("text.value", { x: left - 8, y: middle + 4, "text-anchor": "end" }, row.shown),
-      ),
+        s("text.value", place, row.shown),
+      );
+    }),
+  );
+  const body = rows.map((_, i) => {
+    const middle = middles[i];
+    return [
       ...columns.map((_, j) => {
         const { fill, strength, text } = cell(i, j);
         const box = {
@@ -122,6 +141,7 @@ export function matrix(width, { rows, columns, cell, figures, label, choose, ope
     ...head,
     ...body.flat(2),
     frame,
+    side,
   );
   let [row, column] = [-1, -1];
   const cells = Array.from(drawn.querySelectorAll("rect.shade")); // by rows

@@ -29,7 +29,9 @@ const NAME_SHIFTS = [
   [0.3, 0.7],
 ];
 const NAME_GAP = 3;
-const CROWD = 60; // names of the first level above which they are smaller
+const CROWD = 60; // names of the first level above which they are short where regions are small
+const CROWD_GAP = 9;
+const CROWD_SIZE = 0.62;
 
 /**
  * Breaks a name into lines of similar width.
@@ -54,7 +56,8 @@ export function nameLines(name) {
 
 /**
  * Returns the names that fit: coarse levels first, then large regions. A finer name is shown only
- * where its region is wide enough for it, and not if a coarser topic has the same name.
+ * where its region is wide enough for it, and not if a coarser topic has the same name. Of many
+ * names at the first level, those that are wider than their regions are cut at the first comma.
  *
  * @param {RegionName[]} names by level, large regions first
  * @param {(name: RegionName) => {x: number, y: number, radius: number}} onScreen
@@ -66,23 +69,29 @@ export function placeNames(names, onScreen, widthOf, { width, height, obstacles 
   const levels = [...new Set(names.map(({ level }) => level))].sort((a, b) => a - b);
   const taken = obstacles.map((box) => [...box]);
   const placed = [];
-  const first = names.filter(({ level }) => level === levels[0]).length;
-  const small = Math.min(first > CROWD ? 0.75 : 1, Math.max(0.72, width / 900));
+  const isCrowd = names.filter(({ level }) => level === levels[0]).length > CROWD;
+  const gap = isCrowd ? CROWD_GAP : NAME_GAP;
+  const small = isCrowd ? CROWD_SIZE : Math.min(1, Math.max(0.72, width / 900));
   for (const name of names) {
     const rank = Math.min(levels.indexOf(name.level), NAME_SIZES.length - 1);
     const { x, y, radius } = onScreen(name);
     if (x < 0 || y < 0 || x > width || y > height) continue;
     if (placed.some((other) => other.name.name === name.name)) continue;
     const size = NAME_SIZES[rank].size * (rank === 0 ? small : Math.max(0.85, small));
-    const lines = nameLines(name.name);
-    const wide = Math.max(...lines.map((line) => widthOf(line, size)));
+    const widest = (some) => Math.max(...some.map((line) => widthOf(line, size)));
+    let lines = nameLines(name.name);
+    if (isCrowd && rank === 0 && widest(lines) > NAME_SIZES[1].wide * radius) {
+      lines = [name.name.split(",")[0]];
+      if (placed.some((other) => other.lines[0] === lines[0])) continue;
+    }
+    const wide = widest(lines);
     if (wide > NAME_SIZES[rank].wide * radius) continue;
     const tall = lines.length * size * LINE_HEIGHT;
     for (const [dx, dy] of NAME_SHIFTS) {
       const at = [x + dx * wide, y + dy * tall];
       const box = [at[0] - wide / 2, at[1] - tall / 2, at[0] + wide / 2, at[1] + tall / 2];
       const out = box[0] < 2 || box[1] < 2 || box[2] > width - 2 || box[3] > height - 2;
-      if (out || taken.some((other) => overlaps(box, other))) continue;
+      if (out || taken.some((other) => overlaps(box, other, gap))) continue;
       taken.push(box);
       placed.push({ name, lines, rank, x: at[0], y: at[1], width: wide, height: tall, size });
       break;
@@ -91,11 +100,6 @@ export function placeNames(names, onScreen, widthOf, { width, height, obstacles 
   return placed;
 }
 
-function overlaps(a, b) {
-  return (
-    a[0] < b[2] + NAME_GAP &&
-    b[0] < a[2] + NAME_GAP &&
-    a[1] < b[3] + NAME_GAP &&
-    b[1] < a[3] + NAME_GAP
-  );
+function overlaps(a, b, gap) {
+  return a[0] < b[2] + gap && b[0] < a[2] + gap && a[1] < b[3] + gap && b[1] < a[3] + gap;
 }

@@ -175,7 +175,11 @@ function matrixCard(used, settings, { subset, level }) {
       h("div.ways", { role: "group", "aria-label": "What the colors show" }, buttons),
       legend,
       line,
-      h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Topics by label" }, drawn),
+      h(
+        "div.scroll",
+        { tabindex: 0, role: "group", "aria-label": "Topics by label", onscroll: keepNames },
+        drawn,
+      ),
     ),
     {
       note:
@@ -186,6 +190,13 @@ function matrixCard(used, settings, { subset, level }) {
       save: { name: "topics by label", chart: true, rows: saved },
     },
   );
+}
+
+// Moves the names of rows along with what is scrolled.
+function keepNames({ currentTarget }) {
+  currentTarget
+    .querySelector(".row-names")
+    ?.style.setProperty("transform", `translateX(${currentTarget.scrollLeft}px)`);
 }
 
 // Returns how many documents of a label have a topic as their main topic.

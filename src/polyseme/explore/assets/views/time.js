@@ -15,6 +15,7 @@ import { apartCard, topicsCard, typicalOfPartCard } from "../pieces/part_cards.j
 import { remember } from "../router.js";
 
 const FIRST_SHOWN = 5;
+const MOST_DOTS = 12; // periods of a line with a dot for each
 
 function shareRange(values) {
   const known = values.filter((value) => value !== null);
@@ -80,6 +81,7 @@ function linesCards(settings, { subset, level }) {
             href: topicAddress(topic, level.size),
           })),
           names: corpus.periods,
+          dots: corpus.periods.length <= MOST_DOTS,
           label: "Topics over time: share of each period’s tokens",
           format: percent,
           zero: true,
