@@ -179,7 +179,7 @@ def report_close(name: str, places: Any) -> None:
 def places_without_avx(run: polyseme.Run) -> Any:
     """Return the places that a process computes in which NumPy, BLAS and the kernels do not use AVX."""
     program = (
-        "import sys, numpy; from polyseme import open_run; from polyseme.layout import document_layout; "
+        "import sys, numpy; from polyseme import open_run; from polyseme.layout.places import document_layout; "
         "run = open_run(sys.argv[1]); "
         "numpy.save(sys.argv[2], document_layout(run.view.layout_weights(), run.counts, n_jobs=1))"
     )

@@ -14,11 +14,11 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from public_names import names_of, public_names, summary
-from public_packages import EXTENDING, RESULT_CLASSES
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
+NAMES = ROOT / "docs" / "names.md"
+NAME = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
 RESULTS = "benchmarks/RESULTS.md"
 """Results that `make bench` writes; the page exists only if they do."""
 
@@ -33,8 +33,9 @@ LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 
 @cache
 def reference() -> dict[str, dict[str, str]]:
-    """Return the pages of the reference by module: the page of the module, and one for each of its names."""
-    modules = {**public_names(), **{module: names_of(module) for module in (RESULT_CLASSES, EXTENDING)}}
+    """Return the pages of the reference by module: the page of the module, and one for each name of docs/names.md."""
+    _, *sections = NAMES.read_text(encoding="utf-8").split("\n## ")
+    modules = {section.partition("\n")[0]: dict(NAME.findall(section)) for section in sections}
     return {
         module: {"Overview": _module_page(module, names), **{name: _name_page(module, name) for name in names}}
         for module, names in modules.items()
@@ -46,9 +47,9 @@ def reference_file(module: str, name: str) -> str:
     return f"reference/{module}.md" if name == "Overview" else f"reference/{module}.{name}.md"
 
 
-def _module_page(module: str, names: Mapping[str, object]) -> str:
+def _module_page(module: str, names: Mapping[str, str]) -> str:
     """Return the page of a module: its docstring, and its names with one line each."""
-    rows = "\n".join(f"| [`{name}`]({module}.{name}.md) | {summary(value)} |" for name, value in names.items())
+    rows = "\n".join(f"| [`{name}`]({module}.{name}.md) | {line} |" for name, line in names.items())
     return f"# {module}\n\n::: {module}\n    options: {{members: false}}\n\n| name | |\n|---|---|\n{rows}\n"
 
 

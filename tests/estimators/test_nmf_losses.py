@@ -259,3 +259,14 @@ def test_an_overflow_is_not_silent():
 def test_every_name_has_a_loss():
     assert set(LOSSES) == {"kullback-leibler", "squared", "itakura-saito", "chi-square", "absolute"}
     assert isinstance(LOSSES["absolute"], Absolute)
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.9, 1, 1.1, 1.5, 2])
+def test_the_loss_hardly_depends_on_dtype_and_layout(beta):
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(2 * rng.gamma(1.0, 1.0, (60, 5)) @ rng.gamma(1.0, 1.0, (5, 40))).astype(np.float64)
+    losses = [
+        NMF(5, loss=Beta(beta), random_state=0, max_iter=2000).fit(data).reconstruction_err_
+        for data in (counts, counts.astype(np.float32), sp.csr_array(counts))
+    ]
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-3)

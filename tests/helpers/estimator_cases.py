@@ -71,6 +71,17 @@ MEMBERS = {
         for loss in NMF_LOSSES
     },
     **{
+        f"NMF-penalties-{loss}": Member(
+            partial(NMF, n_components=3, max_iter=40, loss=loss, alpha_W=0.01, l1_ratio=0.5),
+            {"alpha_W": 0.0},
+            _LOSS,
+            alone=1e-4,
+            sums=False,
+            likelihood=False,
+        )
+        for loss in ("kullback-leibler", "squared")
+    },
+    **{
         f"PLSA-{loss}": Member(
             partial(PLSA, n_components=3, max_iter=40, loss=loss),
             {"loss": "kullback-leibler"},

@@ -174,7 +174,7 @@ def test_threads_do_not_change_places(monkeypatch):
 PLACES_OF_FILE = """
 import sys
 import numpy as np, scipy.sparse as sp
-from polyseme.layout import document_layout
+from polyseme.layout.places import document_layout
 stored = np.load(sys.argv[1])
 counts = sp.csr_array((stored["data"], stored["indices"], stored["indptr"]), stored["shape"])
 np.save(sys.argv[2], document_layout([stored["reading"], stored["finest"]], counts, n_jobs=1))

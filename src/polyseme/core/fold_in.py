@@ -42,7 +42,8 @@ from polyseme.kernels import (
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.base import Loss, Zeros
 from polyseme.losses.entry_weights import EntryWeights
-from polyseme.losses.updates import LossSums, constrained, multiplied
+from polyseme.losses.penalized import Penalty
+from polyseme.losses.updates import LossSums, constrained, multiplied, with_penalty
 from polyseme.priors.base import Prior
 
 
@@ -263,6 +264,12 @@ class LeastLoss(NoLargeArrays):
     def parameter_names(self) -> tuple[str, ...]:
         return ("factor",) if self.free_scale and not self.loss.is_likelihood else ()
 
+    @property
+    def _penalty(self) -> Penalty | None:
+        """Penalty of the weights of a document."""
+        penalized = self.loss.penalized
+        return None if penalized is None else penalized.docs
+
     def weights(
         self, counts: SparseCounts, topic_word: Array, topic_weights: Floats | None, *, n_threads: int,
         given: GivenDocuments | None = None,
@@ -299,14 +306,19 @@ class LeastLoss(NoLargeArrays):
         self, counts: SparseCounts, B: Array, K: int, n_threads: int, start: Array | None, entries: EntryWeights | None
     ) -> Array:  # fmt: skip
         """Return W (documents x K) for fixed topics B (words x width), not worse than a given start."""
-        totals, used = counts.totals, B[:, :K].any(axis=0)
-        factor = padded(np.where(used, totals[:, np.newaxis] / np.count_nonzero(used), 0.0), B.dtype)
+        totals, used, penalty = counts.totals, B[:, :K].any(axis=0), self._penalty
+        if penalty is not None and penalty.scales:
+            used &= np.array(penalty.scales) > 0  # elsewhere H is zero
+            B = padded(np.where(used, B[:, :K], 0), B.dtype)
+        factor = padded(np.where(used, totals[:, np.newaxis] / max(int(np.count_nonzero(used)), 1), 0.0), B.dtype)
         if start is not None:
             known = np.where(used, start[:, :K], 0)
             fitted = known.any(axis=1)
             factor[fitted, :K] = known[fitted]
         if self.free_scale and self.loss.zeros is Zeros.SQUARED and entries is None:
             products, G = counts.multiply(B, n_threads=n_threads), gram(B, n_threads=n_threads)
+            if penalty is not None:
+                products, G = with_penalty(products, G, penalty)
             factor = least_squares_rows(
                 factor, products, G, K, passes=FOLD_IN_STEPS, enough=_ENOUGH[B.dtype], n_threads=n_threads
             )
@@ -330,6 +342,7 @@ class LeastLoss(NoLargeArrays):
         """
         found, index = start.copy(), np.arange(rows.size)
         free, sums, G = self.free_scale or entries is not None, None, None
+        penalty = self._penalty
         if entries is not None and self.loss.zeros is Zeros.SQUARED:
             G = gram(B, n_threads=n_threads)
 
@@ -346,6 +359,9 @@ class LeastLoss(NoLargeArrays):
                 products = point @ G + (terms.numerators - terms.denominators) / largest
                 step = least_squares_rows(point, products, G, K, passes=_PASSES, enough=0.0, n_threads=n_threads)
                 return values, step
+            if penalty is not None:
+                step = multiplied(point, terms, self.loss.powers, penalty=penalty)
+                return values + penalty.values(point), step
             if free:
                 return values, multiplied(point, terms, self.loss.powers, n_threads=n_threads)
             return values, constrained(point, terms, self.loss.powers, totals[rows[index]])

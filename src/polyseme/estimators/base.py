@@ -1006,11 +1006,13 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimato
     from polyseme.losses import Beta
     from polyseme.losses.absolute import Absolute
     from polyseme.losses.chi_square import ChiSquare
+    from polyseme.losses.penalized import Penalized, Penalty
     from polyseme.priors import MEMBERS
     from polyseme.solvers import TreeGrowth
 
     named: tuple[type[Any], ...] = (*SOLVERS.values(), *VARIATIONAL_SOLVERS.values(), *MEMBERS)
-    others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground, Absolute, Beta, ChiSquare)
+    losses = (Absolute, Beta, ChiSquare, Penalized, Penalty)
+    others: tuple[type[Any], ...] = (EarlyStopping, TreeGrowth, Background, JointBackground, *losses)
     settings = {part.__name__: part for part in (*named, *others)}
     classes = {name: getattr(estimators, name) for name in estimators.__all__}
     return models.restore(path, classes, settings, pipeline=_pipeline, check_documents=check_documents)

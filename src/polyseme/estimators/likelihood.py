@@ -28,6 +28,8 @@ from polyseme.estimators.validation import (
     with_early_stopping,
 )
 from polyseme.kernels import Array, padded
+from polyseme.losses.base import Loss
+from polyseme.losses.penalized import Penalized, Penalties
 from polyseme.priors.members import as_prior
 from polyseme.solvers.base import (
     FitProblem,
@@ -92,14 +94,19 @@ class LikelihoodFit(NamedTuple):
     end: FitSummary
 
 
-def fit_likelihood(settings: LikelihoodSettings, training: Training, *, free_scale: bool = False) -> LikelihoodFit:
+def fit_likelihood(
+    settings: LikelihoodSettings, training: Training, *, free_scale: bool = False, penalties: Penalties | None = None
+) -> LikelihoodFit:
     """Fit a corpus, and fold in its documents.
 
     `free_scale` says whether the scale of documents is free with a loss other than Kullback-Leibler, as in NMF.
+    `penalties` are added to the loss; then the scale is free.
     """
     (corpus, vocabulary), given = training, settings.parameters
     check_seed(given.checkpoint, given.random_state)
     model = model_from_parameters(given, settings.n_topics, corpus, vocabulary, free_scale=free_scale)
+    if penalties is not None:
+        model = replace(model, loss=Penalized(model.loss, *penalties), free_scale=True)
     solver = check_solver(settings.solver, FitProblem(model, corpus), checkpoint=given.checkpoint is not None)
     problem = FitProblem(model, corpus).placed_for(solver)
     check_has_words(problem.corpus)  # a manifest may promise words that damaged shards do not have
@@ -186,6 +193,16 @@ def _unshaped_start(
     return end.inferred, end.phi
 
 
+def _with_scales(loss: Loss, run: SolverRun, corpus: Any) -> Loss:
+    """Return the loss of a document for the topics P(w|z), where a penalty is one of W and H = scale * P(w|z)."""
+    penalized = loss.penalized
+    if penalized is None:
+        return loss
+    scale = penalized.best_scales(run.inferred, run.phi, corpus.weights)[: run.model.n_topics]
+    scales = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+    return replace(penalized, docs=replace(penalized.docs, scales=tuple(scales.tolist())))
+
+
 def _topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
     """Return the fields of FittedTopics that the fit determines, without folding in."""
     model, unigram, wide = run.model, corpus.unigram, run.phi
@@ -201,7 +218,7 @@ def _topics_of_run(run: SolverRun, corpus: Corpus) -> dict[str, Any]:
         prior = prior.for_new_documents()
     inference: Inference = MaximumLikelihood(model.temperature, model.background, prior, topic_share)
     if not model.loss.is_likelihood:
-        inference = LeastLoss(model.loss, model.free_scale)
+        inference = LeastLoss(_with_scales(model.loss, run, corpus), model.free_scale)
     return {
         "topic_word": topic_word,
         "active": (np.max([shard.largest for shard in use], axis=0)[: model.n_topics] > 0) & (phi.max(axis=0) > 0),

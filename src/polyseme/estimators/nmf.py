@@ -34,10 +34,11 @@ from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, SparseCounts, check
 from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.losses.base import Loss
 from polyseme.losses.entry_weights import EntryWeights
+from polyseme.losses.penalized import Penalties, Penalty
 from polyseme.losses.updates import LossSums
 from polyseme.solvers.base import Auto, finish_fit
 from polyseme.solvers.initialize import is_topics_only, pair_of_factors
-from polyseme.utils import check_n_topics, effective_threads
+from polyseme.utils import check_n_topics, check_nonnegative, check_share, effective_threads
 
 MULTIPLICATIVE_STEPS = 10
 """Multiplicative updates before coordinate ascent, for the Kullback-Leibler loss with solver="auto"."""
@@ -63,12 +64,26 @@ class NMF(FittedDecomposition):
     "kullback-leibler" this is PLSA without its normalization (Gaussier and Goutte 2005), fitted by the same solvers.
     Sparse X is not made dense, except that "itakura-saito" and other members of `Beta` process blocks of dense rows.
 
+    With `alpha_W` and `alpha_H` the fit minimizes the loss plus the penalties of scikit-learn's NMF,
+
+        alpha_W n_words     (l1_ratio sum W + (1 - l1_ratio) sum W^2 / 2)
+        alpha_H n_documents (l1_ratio sum H + (1 - l1_ratio) sum H^2 / 2)
+
+    Then rows of H do not sum to one: W and H have the scale with the smallest penalties.
+
     Parameters
     ----------
     n_components : int, default=10
         Number of components K.
     loss : str or Loss, default="kullback-leibler"
         What to minimize: a name above, or a `polyseme.losses.Beta` with another parameter.
+    alpha_W : float, default=0.0
+        Strength of the penalty of W. The penalty of a document counts with its `sample_weight`.
+    alpha_H : float or "same", default="same"
+        Strength of the penalty of H; "same" is `alpha_W`. Both are zero or both are positive.
+    l1_ratio : float, default=0.0
+        Share of the absolute values in the penalties, from 0 (squares only) to 1. With the squared loss, absolute
+        values make entries zero.
     solver : str or Solver, default="auto"
         Solver as in PLSA; for losses other than Kullback-Leibler "hals" (squared loss) or "mm". If "auto" chooses
         coordinate ascent, ten iterations with multiplicative updates come first.
@@ -103,8 +118,9 @@ class NMF(FittedDecomposition):
         W of the training documents: `transform(X)`, or, for a loss that is not strictly convex (`Absolute`, `Beta`
         below 1 or above 2), a minimum that continues from W of the fit.
     reconstruction_err_ : float
-        Loss of `doc_factor_` and `components_`, weighted by `sample_weight`. For the squared loss, the square root of
-        twice this number is the Frobenius norm of X - W H. Not available for a model from `PLSA.to_nmf`.
+        Loss of `doc_factor_` and `components_` without penalties, weighted by `sample_weight`. For the squared loss,
+        the square root of twice this number is the Frobenius norm of X - W H. Not available for a model from
+        `PLSA.to_nmf`.
     history_ : dict of arrays
         Values of each iteration as in PLSA.
     log_likelihood_ : float
@@ -156,6 +172,9 @@ class NMF(FittedDecomposition):
         n_components: int = 10,
         *,
         loss: Any = "kullback-leibler",
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
         solver: Any = "auto",
         init: Any = "random",
         n_init: int = 1,
@@ -170,6 +189,9 @@ class NMF(FittedDecomposition):
     ) -> None:
         self.n_components = n_components
         self.loss = loss
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.init = init
         self.n_init = n_init
@@ -181,6 +203,11 @@ class NMF(FittedDecomposition):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.allow_nan and not self.alpha_W
+        return tags
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, entry_weight: Any = None
@@ -211,12 +238,20 @@ class NMF(FittedDecomposition):
             The fitted estimator.
         """
         loss = as_loss(self.loss)
+        alphas = self._alphas()
         settings = LikelihoodSettings.of(PLSA(**self._plsa_parameters()))._replace(factors=_FACTORS)
         if settings.solver == Auto():
             settings = settings._replace(solver=Auto(multiplicative_steps=MULTIPLICATIVE_STEPS))
-        _check_place(X, loss.name, loss.is_likelihood)
+        _check_place(X, loss.name, is_likelihood=loss.is_likelihood, penalized=alphas is not None)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
-            folded, end = fit_likelihood(settings, training, free_scale=not loss.is_likelihood)
+            penalties = None
+            if alphas is not None:
+                _check_unpenalized(training.corpus.entries)
+                penalties = Penalties(
+                    self._penalty(alphas[0] * training.corpus.n_words),
+                    self._penalty(alphas[1] * training.corpus.documents),
+                )
+            folded, end = fit_likelihood(settings, training, free_scale=not loss.is_likelihood, penalties=penalties)
             attributes = self._of_documents(folded, training.corpus.all_documents)
         self._set_fitted(folded, end, {**attributes, "loss_": loss.name})
         finish_fit(end, self.components_.dtype, settings.max_iter, settings.tol)
@@ -263,12 +298,14 @@ class NMF(FittedDecomposition):
             W.
         """
         check_is_fitted(self)
-        _check_place(X, self.loss_, self._is_likelihood)
+        self._check_place(X)
         if is_stored(X):
             check_no_weights(None, entry_weight)
             return self._transform_stored(X)
         X, entries, _ = observed_data(self, X, entry_weight, reset=False)
         n_threads, parts = effective_threads(self.n_jobs), []
+        if self._scales is not None:
+            _check_unpenalized(entries)
         if entries is not None:
             counts = sparse_counts(X, self.components_.dtype)
             weights = self._fitted.fold_in(counts, n_threads=n_threads, entries=entries)
@@ -280,7 +317,7 @@ class NMF(FittedDecomposition):
             if self._is_likelihood:
                 parts.append(_scaled(weights.doc_topic, _known_totals(counts, self.components_)))
             else:
-                parts.append(weights.parameters["factor"])
+                parts.append(self._unscaled(weights.parameters["factor"]))
         return np.concatenate(parts)
 
     def _transform_stored(self, X: Any) -> Array:
@@ -315,6 +352,8 @@ class NMF(FittedDecomposition):
             The model with P(z), P(d|z) and P(w|z).
         """
         check_is_fitted(self)
+        if self._scales is not None:
+            raise UnsupportedError("A model with penalties has no likelihood: fit it without alpha_W and alpha_H.")
         if not self._is_likelihood:
             raise UnsupportedError(
                 f"loss={self.loss_!r} has no likelihood: rescale W and H with polyseme.estimators.nmf.nmf_to_plsa, or "
@@ -349,11 +388,53 @@ class NMF(FittedDecomposition):
     def doc_factor_(self) -> Array:
         """W of the training documents."""
         documents = self._documents
-        return _scaled(documents.doc_topic, self.doc_totals_) if self._is_likelihood else documents.parameters["factor"]
+        if self._is_likelihood:
+            return _scaled(documents.doc_topic, self.doc_totals_)
+        return self._unscaled(documents.parameters["factor"])
+
+    @property
+    def components_(self) -> Array:  # type: ignore[override]
+        """H; rows sum to one unless W and H have penalties."""
+        H, scales = self._topics.topic_word, self._scales
+        return H if scales is None else (H * scales[:, np.newaxis]).astype(H.dtype)
 
     @property
     def _is_likelihood(self) -> bool:
         return self._topics.inference.is_likelihood
+
+    @property
+    def _scales(self) -> Floats | None:
+        """Sums of the rows of H with penalties; None without penalties, where they are one."""
+        inference = self._topics.inference
+        penalized = inference.loss.penalized if isinstance(inference, LeastLoss) else None
+        return None if penalized is None else np.array(penalized.docs.scales)
+
+    def _unscaled(self, factor: Array) -> Array:
+        """Return W from the factor of topics that sum to one."""
+        scales = self._scales
+        if scales is None:
+            return factor
+        return np.divide(factor, scales, out=np.zeros(factor.shape), where=scales > 0).astype(factor.dtype)
+
+    def _alphas(self) -> tuple[float, float] | None:
+        """Return alpha_W and alpha_H after a check; None if both are zero."""
+        alpha = check_nonnegative("alpha_W", self.alpha_W)
+        other = alpha if self.alpha_H == "same" else check_nonnegative("alpha_H", self.alpha_H)
+        check_share("l1_ratio", self.l1_ratio)
+        if (alpha > 0) != (other > 0):
+            raise InputError(
+                "alpha_W and alpha_H must both be zero or both be positive: with one penalty only, scaling W down and "
+                "H up (or the reverse) makes it as small as you like."
+            )
+        if alpha > 0 and self.early_stopping is not None and self.early_stopping is not False:
+            raise UnsupportedError("early_stopping needs a likelihood: leave it out, or alpha_W and alpha_H.")
+        return (alpha, other) if alpha > 0 else None
+
+    def _penalty(self, alpha: float) -> Penalty:
+        return Penalty(float(alpha * self.l1_ratio), float(alpha * (1 - self.l1_ratio)))
+
+    def _check_place(self, X: Any) -> None:
+        _check_place(X, self.loss_, is_likelihood=self._is_likelihood, penalized=self._scales is not None)
 
     def _of_documents(self, folded: FoldedTraining, corpus: Corpus) -> dict[str, Any]:
         """Return the attributes that depend on the training documents."""
@@ -373,12 +454,14 @@ class NMF(FittedDecomposition):
 
     @contextmanager
     def _corpus_of(self, X: Any, sample_weight: Any = None, banned: Sequence[int] | Array = ()) -> Iterator[Corpus]:
-        _check_place(X, self.loss_, self._is_likelihood)
+        self._check_place(X)
         with super()._corpus_of(X, sample_weight, banned) as corpus:
             yield corpus
 
     def _plsa_parameters(self) -> dict[str, Any]:
         parameters: dict[str, Any] = self.get_params(deep=False)
+        for name in ("alpha_W", "alpha_H", "l1_ratio"):
+            del parameters[name]
         if is_topics_only(self.init):
             return parameters
         if not isinstance(self.init, str):
@@ -392,8 +475,18 @@ class NMF(FittedDecomposition):
         return parameters
 
 
-def _check_place(X: Any, loss: str, is_likelihood: bool) -> None:
+def _check_unpenalized(entries: EntryWeights | None) -> None:
+    """Raise UnsupportedError for entries with weights in a model with penalties."""
+    if entries is not None:
+        raise UnsupportedError(
+            "A model with penalties takes no entry_weight and no missing entries (NaN): leave alpha_W and alpha_H out."
+        )
+
+
+def _check_place(X: Any, loss: str, *, is_likelihood: bool, penalized: bool) -> None:
     """Raise UnsupportedError for shards with a loss whose solvers need all counts in memory."""
+    if is_stored(X) and penalized:
+        raise UnsupportedError("NMF with alpha_W and alpha_H takes no shards: give the counts as an array.")
     if is_stored(X) and not is_likelihood:
         raise UnsupportedError(
             f"NMF with loss={loss!r} takes no shards: give the counts as an array, or use loss='kullback-leibler'."

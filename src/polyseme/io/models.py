@@ -349,6 +349,9 @@ class _Reader:
             raise ValueError("prior is not a prior")
         if "loss" in inference and not isinstance(inference["loss"], Loss):
             raise ValueError("loss is not a loss")
+        penalized = inference["loss"].penalized if "loss" in inference else None
+        if penalized is not None and len(penalized.docs.scales) != len(arrays["topic_word"]):
+            raise ValueError("loss must have a scale for each topic")
         inference |= _part(arrays, "inference")
         if given.get("background") is not None:
             background = JointBackground if given["background"]["joint"] else Background

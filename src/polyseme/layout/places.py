@@ -87,7 +87,7 @@ def document_layout(
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from polyseme.layout import document_layout
+    >>> from polyseme.layout.places import document_layout
     >>> weights = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]])
     >>> places = document_layout([weights], sp.csr_array([[2, 1, 0], [1, 1, 0], [0, 1, 2], [0, 1, 1]]))
     >>> places.shape, places.dtype

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Counts, Floats, ReciprocalSums
+
+if TYPE_CHECKING:
+    from polyseme.losses.penalized import Penalized
 
 
 class Zeros(Enum):
@@ -94,6 +97,11 @@ class Loss(ABC):
     @property
     def next_stage(self) -> Loss | None:
         """The same loss with a closer majorizer, for a fit that no longer improves; None if there is none."""
+        return None
+
+    @property
+    def penalized(self) -> Penalized | None:
+        """The loss with the penalties of the factors that a fit adds to it; None without penalties."""
         return None
 
     @abstractmethod

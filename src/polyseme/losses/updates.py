@@ -48,6 +48,7 @@ from polyseme.kernels import (
 )
 from polyseme.losses.base import Loss, Powers, Zeros
 from polyseme.losses.entry_weights import EntryWeights
+from polyseme.losses.penalized import Penalty
 
 _BLOCK_NUMBERS, _BLOCK_ROWS = 1 << 18, 64
 """Size of a dense block: entries that fit in the cache, and rows, so that sums over words cost little in comparison."""
@@ -285,14 +286,68 @@ _PRECISION = 1e-14
 """Relative error of a sum at which Newton's method stops."""
 
 
-def multiplied(factor: Array, terms: Terms, powers: Powers, *, n_threads: int = 1) -> Array:
+def multiplied(
+    factor: Array, terms: Terms, powers: Powers, *, penalty: Penalty | None = None, n_threads: int = 1
+) -> Array:
     """Return the factor after a multiplicative update. An entry becomes zero if its denominator is zero."""
+    if penalty is not None:
+        change = _penalized_change(factor, terms, powers, penalty)
+        return without_negligible(change * factor, factor.dtype)
     numerators, denominators = terms
     exponent = powers.exponent
     if exponent in (0.5, 1):
         return times_ratio(factor, numerators, denominators, exponent == 0.5, n_threads=n_threads)
     change = np.divide(numerators, denominators, out=np.zeros(factor.shape), where=denominators > 0)
     return without_negligible(change**exponent * factor, factor.dtype)
+
+
+def with_penalty(products: Array, gram: Floats, penalty: Penalty) -> tuple[Array, Floats]:
+    """Return p and G of f'Gf / 2 - p'f plus the penalty of f, which has the same form."""
+    first, second = penalty.slopes(products.shape[1])
+    return products - first.astype(products.dtype), gram + np.diag(second)
+
+
+def _penalized_change(factor: Array, terms: Terms, powers: Powers, penalty: Penalty) -> Floats:
+    """Return the root t of the slope of the majorizer with a penalty, D t^rise - N t^-fall + l1 + l2 f t.
+
+    In u = log t, log (D t^rise + l1 + l2 f t) + fall u - log N is convex and increases, so that Newton's method never
+    passes the root when it starts where none of the three terms alone is too small. Without a fall, l1 is subtracted
+    from N.
+    """
+    N, D = (np.asarray(sums, dtype=np.float64) for sums in terms)
+    l1, l2 = penalty.slopes(factor.shape[1])
+    first, second = np.broadcast_to(l1, N.shape), l2 * factor
+    rise, fall = powers
+    if fall == 0:
+        N, first = N - first, np.zeros(N.shape)
+    least = _LEAST_CHANGE if fall == 0 else 0.0
+    changes = (N > 0) & (factor > 0) & (D + first + second > 0)
+    N, D, first, second = (array[changes] for array in (N, D, first, second))
+    t = np.full(factor.shape, least)
+    t[changes] = np.maximum(_penalized_root(N, D, first, second, rise, fall), least)
+    return t
+
+
+def _penalized_root(N: Floats, D: Floats, first: Floats, second: Floats, rise: float, fall: float) -> Floats:
+    """Return the root of D t^rise + first + second t = N t^-fall, with positive N."""
+    if rise == 1 and fall == 0:
+        return N / (D + second)
+    if fall == 1 and rise in (0, 1):
+        linear, square = (first + D, second) if rise == 0 else (first, D + second)
+        return 2 * N / (linear + np.sqrt(linear**2 + 4 * square * N))
+    with np.errstate(divide="ignore", over="ignore"):
+        limits = [np.log(N / D) / (rise + fall), np.log(N / second) / (1 + fall)]
+        if fall > 0:
+            limits.append(np.log(N / first) / fall)
+    u = np.minimum.reduce(limits)
+    for _ in range(_NEWTON_STEPS):
+        rising, growing = D * np.exp(rise * u), second * np.exp(u)
+        total = rising + first + growing
+        step = (np.log(total / N) + fall * u) / ((rise * rising + growing) / total + fall)
+        u = u - step
+        if not (np.abs(step) > _PRECISION * np.maximum(np.abs(u), 1)).any():
+            break
+    return np.exp(u)
 
 
 def constrained(factor: Array, terms: Terms, powers: Powers, totals: Floats) -> Array:

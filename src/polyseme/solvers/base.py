@@ -178,7 +178,7 @@ class Requirement(Enum):
     )
     LIKELIHOOD = (
         lambda problem: problem.model.loss.is_likelihood,
-        "maximizes a likelihood, so it fits loss='kullback-leibler' only",
+        "maximizes a likelihood, so it fits loss='kullback-leibler' without penalties only",
         "fit this loss",
     )
     OTHER_LOSS = (

@@ -33,7 +33,8 @@ import numpy as np
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, aligned_empty, gram, inner, least_squares_rows, padded_width
-from polyseme.losses.updates import LossSums, Terms, constrained, multiplied
+from polyseme.losses.penalized import Penalized
+from polyseme.losses.updates import LossSums, Terms, constrained, multiplied, with_penalty
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, extrapolate_arrays
 from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
 from polyseme.solvers.coordinate import Unnormalized, duality_gap
@@ -164,10 +165,14 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         self.model = problem.model
         self._problem, self._method = problem, method
         normalize = Unnormalized if _has_free_scale(problem) else _with_sums(problem)
+        penalized = problem.model.loss.penalized
+        start = Unnormalized(docs, words)
+        if penalized is not None:
+            start = _balanced(penalized, start, problem.corpus)
         extrapolation = extrapolate_arrays(normalize) if extrapolate else None
         with np.errstate(over="ignore", invalid="ignore"):  # the check below reports a loss that is not finite
             super().__init__(
-                method(problem), Unnormalized(docs, words), extrapolation,
+                method(problem), start, extrapolation,
                 compare=not problem.model.loss.is_likelihood, keep=keep, n_threads=problem.corpus.n_threads,
             )  # fmt: skip
         if not np.isfinite(self.report.loss):
@@ -239,12 +244,17 @@ def _majorize(problem: FitProblem) -> Evaluate:
         model.loss, corpus.counts, model.n_topics, n_threads=corpus.n_threads, weights=corpus.weights,
         entries=corpus.entries,
     )  # fmt: skip
-    powers, free = model.loss.powers, _has_free_scale(problem)
+    powers, free, penalized = model.loss.powers, _has_free_scale(problem), model.loss.penalized
 
     def evaluate(point: Unnormalized) -> EvaluatedPoint[Unnormalized]:
         docs, words = point
         losses, terms = sums.docs(docs, words)
         report: Any = LossReport(corpus.total_log(losses))
+        if penalized is not None:
+            report = LossReport(report.loss + penalized.value(docs, words, corpus.weights))
+            docs = multiplied(docs, terms, powers, penalty=penalized.docs)
+            words = multiplied(words, sums.words(docs, words), powers, penalty=penalized.words)
+            return EvaluatedPoint(point, report, _balanced(penalized, Unnormalized(docs, words), corpus))
         if free:
             docs, doc_terms = multiplied(docs, terms, powers, n_threads=corpus.n_threads), terms
             terms = sums.words(docs, words)
@@ -259,6 +269,14 @@ def _majorize(problem: FitProblem) -> Evaluate:
         return EvaluatedPoint(point, report, Unnormalized(docs, np.ascontiguousarray(words)))
 
     return evaluate
+
+
+def _balanced(penalized: Penalized, point: Unnormalized, corpus: MemoryCorpus) -> Unnormalized:
+    """Return factors with the same product and the smallest penalties."""
+    docs, words = point
+    scale = penalized.best_scales(docs, words, corpus.weights)
+    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+    return Unnormalized((docs * scale).astype(docs.dtype), (words * inverse).astype(words.dtype))
 
 
 def _weighted_report(
@@ -281,7 +299,8 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
     model, corpus = problem
     counts, weights, n_threads, entries = corpus.counts, corpus.weights, corpus.n_threads, corpus.entries
     settings = {"n_topics": model.n_topics, "passes": passes, "enough": 0.0, "n_threads": n_threads}
-    if entries is None and counts.is_sparse:
+    penalized = model.loss.penalized
+    if entries is None and penalized is None and counts.is_sparse:
         return _descend_sparse(corpus, settings)
     if entries is None:
         total = corpus.total_log(counts.squares)
@@ -303,9 +322,16 @@ def _descend(passes: int, problem: FitProblem) -> Evaluate:
             explained = corpus.total_log(np.einsum("dk,dk->d", docs, fitted))
             products = docs @ G + (products - fitted) / by_doc_weight
         report = LossReport(max(total - 2 * cross + explained, 0.0) / 2)
+        if penalized is not None:
+            report = LossReport(report.loss + penalized.value(docs, words, weights))
+            products, G = with_penalty(products, G, penalized.docs)
         docs = least_squares_rows(docs, products, G, **settings)
         products = counts.multiply_transpose(docs, n_threads=n_threads, weights=weights, memory=by_word)
         G = gram(docs, weights, n_threads=n_threads)
+        if penalized is not None:
+            products, G = with_penalty(products, G, penalized.words)
+            words = least_squares_rows(words, products, G, **settings)
+            return EvaluatedPoint(point, report, _balanced(penalized, Unnormalized(docs, words), corpus))
         if entries is not None:
             fitted = entries.fitted_over_docs(docs, words, weights, n_threads=n_threads)
             products = words @ G + (products - fitted) / by_word_weight
