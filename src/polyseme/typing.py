@@ -10,6 +10,7 @@ from polyseme.datasets import SyntheticCorpus, TextCorpus
 from polyseme.explore.page_data import PageData
 from polyseme.metrics.clustering import Agreement
 from polyseme.metrics.coherence import CoherenceReport
+from polyseme.metrics.deviance import ExplainedDeviance
 from polyseme.metrics.distinctive import DistinctiveWords
 from polyseme.metrics.evaluation import Evaluation, PerplexityReport
 from polyseme.metrics.topics import FitReport, Redundancy, Stability
@@ -29,6 +30,7 @@ from polyseme.uncertainty.bootstrap import Bootstrap, Shares
 from polyseme.uncertainty.effects import Effects, Predictions
 from polyseme.uncertainty.groups import GroupComparison, GroupWord
 from polyseme.uncertainty.intervals import Differences, Intervals
+from polyseme.uncertainty.residuals import ResidualTest
 from polyseme.uncertainty.time import Shrinkage, Timeline
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "DocumentWeights",
     "Effects",
     "Evaluation",
+    "ExplainedDeviance",
     "Exposures",
     "FitReport",
     "GroupComparison",
@@ -62,6 +65,7 @@ __all__ = [
     "ReadingRow",
     "Redundancy",
     "RelatedWord",
+    "ResidualTest",
     "Results",
     "SearchComparison",
     "SearchEvaluation",

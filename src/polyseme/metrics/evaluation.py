@@ -26,6 +26,7 @@ from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, check_sparse
 from polyseme.metrics.clustering import Agreement, label_agreement
 from polyseme.metrics.coherence import WINDOWS, CoherenceReport, TokenSequences, coherence
+from polyseme.metrics.deviance import ExplainedDeviance, explained_deviance
 from polyseme.metrics.topics import (
     FitReport,
     Redundancy,
@@ -35,7 +36,7 @@ from polyseme.metrics.topics import (
     topic_diversity,
     topic_redundancy,
 )
-from polyseme.metrics.words import top_words, topic_rows
+from polyseme.metrics.words import fitted_topics, top_words, topic_rows
 from polyseme.printing import Printed, Table, decimal
 from polyseme.progress import pluralize
 from polyseme.utils import perplexity_of
@@ -216,6 +217,9 @@ class Evaluation(Printed):
         Exclusivity of each topic.
     fit : FitReport
         Topic fit.
+    explained : ExplainedDeviance or None
+        Share of the deviance that the topics explain, of all counts, documents and words, and dispersion of words; None
+        for models of other libraries.
     effective_topics : array of shape (n_documents,)
         Effective number of topics of each document.
     agreement : Agreement or None
@@ -234,6 +238,7 @@ class Evaluation(Printed):
     redundancy: Redundancy
     exclusivity: Floats
     fit: FitReport
+    explained: ExplainedDeviance | None
     effective_topics: Floats
     agreement: Agreement | None
     topic_weights: Floats
@@ -251,6 +256,8 @@ class Evaluation(Printed):
             ("topics that fit", str(self.fit.n_fitting), f"of {len(self.topic_weights)}"),
             ("topics per document", decimal(float(self.effective_topics.mean()), 2), ""),
         ]
+        if self.explained is not None:
+            rows.append(("deviance explained", f"{self.explained.total:.1%}", "of the unigram's"))
         if self.agreement is not None:
             rows += [(f"{name} with labels", decimal(getattr(self.agreement, name), 3), "") for name in ("nmi", "ari")]
         heading = f"{len(self.topic_weights)} topics on {pluralize(self.n_documents, 'document')}"
@@ -287,6 +294,9 @@ class Evaluation(Printed):
                 "n_fitting": self.fit.n_fitting,
                 "fitting_weight": self.fit.fitting_weight,
             },
+            "explained": None
+            if self.explained is None
+            else {"total": self.explained.total, "median_dispersion": self.explained.median_dispersion},
             "effective_topics": {
                 "mean": float(self.effective_topics.mean()),
                 "median": float(np.median(self.effective_topics)),
@@ -375,6 +385,7 @@ def evaluate(
     reference = counts if texts is None else texts
     coherences = {measure: coherence(words, reference, measure) for measure in measures}
     report_step("topics")
+    fitted = fitted_topics(model)
     return Evaluation(
         counts.shape[0],
         perplexity,
@@ -384,6 +395,7 @@ def evaluate(
         topic_redundancy(words),
         exclusivity(topic_rows(model), n_words),
         fit_report(doc_topic, tokens / tokens.sum()),
+        None if fitted is None else explained_deviance(fitted, folded),
         effective_topics(doc_topic),
         agreement,
         np.asarray(tokens @ doc_topic / tokens.sum(), dtype=np.float64),

@@ -1,6 +1,7 @@
-"""Intervals for what a fitted model says: topics, their shares, differences between groups, and effects of metadata."""
+"""Intervals for topics, their shares, differences and effects of metadata, and a test of what topics leave out."""
 
 from polyseme.uncertainty.bootstrap import bootstrap
 from polyseme.uncertainty.effects import effects
+from polyseme.uncertainty.residuals import residual_test
 
-__all__ = ["bootstrap", "effects"]
+__all__ = ["bootstrap", "effects", "residual_test"]

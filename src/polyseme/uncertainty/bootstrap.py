@@ -310,7 +310,7 @@ def intervals_of(fits: Resampling, model: Any, groups: Any, n_words: int) -> Boo
         for weights, matched in fits.resamples()
     ]
     found, expected = [], []
-    for theta, sample, matched in fits.simulations(shares[0]):
+    for theta, sample, _, matched in fits.simulations(shares[0]):
         found.append(tables.with_counts(sample).shares(matched.topics, np.ones(counts.n_docs)))
         expected.append(tables.means(theta))
 

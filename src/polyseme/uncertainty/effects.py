@@ -401,7 +401,7 @@ def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_name
             f"Formula {formula!r}: too few resamples determine the coefficients: give more documents or clusters."
         )
     biases = np.zeros(estimate.shape)
-    for theta, sample, matched in fits.simulations(weights):
+    for theta, sample, _, matched in fits.simulations(weights):
         found = regression.coefficients(ones, sample, matched.topics, sample.word_totals(None))
         biases += (found - operator @ theta[design.rows]) / fits.n_simulations
     error = np.hypot(sampling.error(draws), biases)

@@ -146,6 +146,7 @@ class Simulated(NamedTuple):
     doc_topic: Floats
     """P(z|d) that the documents were drawn with."""
     counts: SparseCounts
+    fit: BatchFit
     matched: Matched
 
 
@@ -189,13 +190,14 @@ class Resampling:
         self._seed, self._progress, self._done = as_seed(random_state), progress, 0
 
     @cached_property
-    def _center(self) -> BatchFit:
+    def center(self) -> BatchFit:
+        """Fit that continues from the model to convergence."""
         return self._fits.one(Problem(self.fitted.n_topics, self.fitted.topic_word))
 
     @cached_property
     def topics(self) -> Floats:
-        """P(w|z) of a fit that continues from the model to convergence (K x n_words)."""
-        return self._center.topic_word.astype(np.float64)
+        """P(w|z) of the fit that continues from the model (K x n_words)."""
+        return self.center.topic_word.astype(np.float64)
 
     @cached_property
     def concentration(self) -> float:
@@ -219,7 +221,7 @@ class Resampling:
 
     def resamples(self) -> Iterator[Resampled]:
         """Yield the fits to resampled documents."""
-        start = (self._center.doc_topic, self._center.topic_word)
+        start = (self.center.doc_topic, self.center.topic_word)
         draws = (self._units.weights(np.random.default_rng([self._seed, 0, n])) for n in range(self.n_resamples))
         for problem, fit in self._fits.of(Problem(self.fitted.n_topics, start, weights) for weights in draws):
             assert problem.document_weights is not None
@@ -247,7 +249,7 @@ class Resampling:
             assert problem.counts is not None
             matched = match_topics(source.topics, fit.topic_word)
             self.bias.add(matched)
-            yield Simulated(drawn.pop(0), problem.counts, matched)
+            yield Simulated(drawn.pop(0), problem.counts, fit, matched)
             self._finished()
 
 

@@ -162,6 +162,12 @@ def figure_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         ),
         ("topics of a document", f"{evaluation.effective_topics.mean():.2f}", "effective number, mean"),
     ]
+    if evaluation.explained is not None:
+        explained = evaluation.explained
+        detail = "of the deviance of a model without topics; 100% would repeat the documents"
+        rows.append(("explained", f"{explained.total:.1%}", detail))
+        detail = "variance of a word's counts around the topics' expectation, over Poisson's; median"
+        rows.append(("dispersion", f"{explained.median_dispersion:.2f}", detail))
     if evaluation.agreement is not None:
         agreement = evaluation.agreement
         detail = f"with {agreement.n_labels} labels of {agreement.n_documents:,} documents; soft "
