@@ -290,7 +290,15 @@ def test_folds_have_every_entry_once_and_equally_often_per_row_and_column():
 
 
 @pytest.mark.parametrize(
-    "model", [LDA(2), PLSA(2, background=0.1), PLSA(2, solver="em"), NMF(2, loss="squared"), PLSA(2, loss="squared")]
+    "model",
+    [
+        LDA(2),
+        PLSA(2, background=0.1),
+        PLSA(2, solver="em"),
+        NMF(2, loss="squared"),
+        PLSA(2, loss="squared"),
+        NMF(2, alpha_W=0.1),
+    ],
 )
 def test_cross_validation_by_entries_is_for_plain_likelihood(model):
     with pytest.raises(UnsupportedError, match="by='entries' fits plain maximum likelihood"):

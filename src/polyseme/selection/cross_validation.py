@@ -368,13 +368,13 @@ def _log(p: Floats, where: Array) -> Floats:
 def _check_plain(model: Any) -> None:
     plain = {
         "solver": "auto", "background": 0.0, "doc_topic_prior": None, "topic_word_prior": None,
-        "loss": KULLBACK_LEIBLER.name,
+        "loss": KULLBACK_LEIBLER.name, "alpha_W": 0.0,
     }  # fmt: skip
     parameters = model.get_params(deep=False)
     if not isinstance(model, PLSA | NMF) or any(parameters.get(name, value) != value for name, value in plain.items()):
         raise UnsupportedError(
             "by='entries' fits plain maximum likelihood: use PLSA or NMF with the default loss, solver='auto', "
-            "no background, no priors."
+            "no background, no priors, no penalties."
         )
 
 
@@ -404,7 +404,8 @@ def _by_entries(model: Any, X: Any, n_folds: int, kind: str, smoothing: float, s
     _check_plain(model)
     counts = sparse_counts(X, factor_dtype(model.dtype, X))
     n_folds, n_threads = check_integer("n_folds", n_folds, least=2), effective_threads(model.n_jobs)
-    plsa = PLSA(**{name: value for name, value in model.get_params(deep=False).items() if name != "checkpoint"})
+    names = PLSA().get_params(deep=False).keys() - {"checkpoint"}
+    plsa = PLSA(**{name: value for name, value in model.get_params(deep=False).items() if name in names})
     for hidden in diagonal_folds(counts.n_docs, counts.n_words, n_folds, seed):
         observed = WithoutEntries(hidden)
         fitted = clone(plsa).fit(X, entry_weight=observed)
