@@ -219,7 +219,7 @@ def test_the_heat_map_has_figures_and_leads_to_documents(page, data):
     page.page.keyboard.press("ArrowDown")
     page.page.keyboard.press("ArrowRight")
     reading = page.page.locator(".reading").inner_text()
-    links = page.page.locator("svg.chart > a").evaluate_all("links => links.map((a) => a.getAttribute('href'))")
+    links = page.page.locator("svg.chart a").evaluate_all("links => links.map((a) => a.getAttribute('href'))")
     label, topic = links[1].split("/")[-1], int(links[4].split("/")[-1])
     rows = rows_with(data, label)
     share = data.tokens[rows] @ data.doc_topic[rows, topic] / data.tokens[rows].sum()

@@ -237,7 +237,7 @@ FRUIT = [
     "Apple pears grow on a hill. The farmer's apples are red.",
     "On a hill there are apple\npears, and the orchard is near. The farmer’s  Apples are green.",
     "Apple and pears: they grow on the other hill of the orchard.",
-    f"The orchard of {'very ' * 80} old apple pears on the hill.",
+    f"The orchard of {'very ' * 120} old apple pears on the hill.",
     "Pineapple pears, a hill, an orchard, farmer's applesauce.",
     "The loans of the bank have an interest rate.",
     "A bank lends money at a rate, and loans are money.",

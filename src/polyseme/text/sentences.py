@@ -47,7 +47,7 @@ _MAX_WRAPPED, _FULL_LINE = 120, 0.6
 """Longest line of a wrapped text, and the length of a full line as a share of the longest one."""
 _MIN_WORDS, _MIN_LETTERS = 6, 0.8
 """Words and share of letters and spaces of a sentence that can be read alone."""
-_MIN_LETTERS_OF_PART, _LONGEST_WORD = 0.75, 40
+_MIN_LETTERS_OF_PART, _LONGEST_WORD = 0.8, 40
 """Share of letters and spaces of a readable part of a text, and characters of a word that may be encoded data."""
 
 

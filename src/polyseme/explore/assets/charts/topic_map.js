@@ -8,6 +8,9 @@ import { model } from "../model/corpus.js";
 import { topWords } from "../model/topics.js";
 import { colorOf, topicTitle } from "../pieces/names.js";
 
+const NUMBERED = 9; // radius of a circle that has room for a number
+const MOST_COVERED = 0.4; // share of the area that circles may cover
+
 /**
  * Draws a circle for each topic. Its area is the weight of the topic, its position follows from the
  * distances.
@@ -19,7 +22,11 @@ export function topicMap(width, chosen = -1) {
   const height = Math.round(Math.min(width * 0.86, model.K < 12 ? 380 : 540));
   const largestWeight = Math.max(...model.weights);
   const biggest = Math.max(15, Math.min(width, height) * 0.085);
-  const radius = (topic) => Math.max(9, biggest * Math.sqrt(model.weights[topic] / largestWeight));
+  const usual = (topic) =>
+    Math.max(NUMBERED, biggest * Math.sqrt(model.weights[topic] / largestWeight));
+  const area = model.order.reduce((sum, topic) => sum + Math.PI * usual(topic) ** 2, 0);
+  const crowd = Math.min(1, Math.sqrt((MOST_COVERED * width * height) / area));
+  const radius = (topic) => crowd * usual(topic);
   const margin = biggest + 6;
   const places = separate(placesWithin(width, height, margin), radius, width, height);
   const links = model.order.map((topic) => {
@@ -41,7 +48,7 @@ export function topicMap(width, chosen = -1) {
         ].join("\n"),
       ),
       s("circle", { cx: x, cy: y, r, classes: colorOf(topic) }),
-      s("text", { x, y: y + 4.5, "text-anchor": "middle" }, String(topic)),
+      r >= NUMBERED && s("text", { x, y: y + 4.5, "text-anchor": "middle" }, String(topic)),
     );
   });
   return canvas(
