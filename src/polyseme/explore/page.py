@@ -47,6 +47,8 @@ from polyseme.text.languages import Language, get_language, language_token_rules
 from polyseme.text.sentences import shortened
 from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
+from polyseme.uncertainty import Intervals
+from polyseme.uncertainty.groups import SIGNIFICANT
 
 
 def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **arguments: Any) -> None:
@@ -146,8 +148,8 @@ class NotebookPage:
 
 def _as_page_data(model: Any, text: str, arguments: dict[str, Any]) -> PageData:
     """Return the data of the page; the full texts of a run are read only if the page contains them."""
-    if isinstance(model, Run | TopicView) and not arguments:
-        return run_page_data(model, most_bytes={"full": None, "auto": MAX_FULL_TEXT}.get(text, 0))
+    if isinstance(model, Run | TopicView) and not arguments.keys() - {"intervals"}:
+        return run_page_data(model, most_bytes={"full": None, "auto": MAX_FULL_TEXT}.get(text, 0), **arguments)
     return page_data(model, **arguments)
 
 
@@ -200,6 +202,7 @@ def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
     core : topics, words and facts about the fit; everything that the first view shows.
     documents : names, labels, times and P(z|d). counts : all counts. rules : how texts are split into words.
     level40, ... : P(z|d) of finer levels, with the number of topics.
+    intervals : shares of labels and periods with intervals, if they were computed.
     texts0, texts1, ... : the texts in chunks; core has the number of the first document of each chunk.
     """
     if text not in TEXTS:
@@ -214,6 +217,8 @@ def summarize(data: PageData, text: str = "auto") -> dict[str, Section]:
         "rules": Section(*word_rules(data.vectorizer)),
         "map": _map(data.document_map),
     }
+    if (intervals := _intervals(data)) is not None:
+        sections["intervals"] = intervals
     for weights in data.level_weights:
         arrays = {**pack_level_weights(weights), "main_topics": _main_topics(data, weights)}
         sections[f"level{weights.shape[1]}"] = Section({}, arrays)
@@ -271,6 +276,7 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
         "hidden_topics": sorted(data.hidden_topics),
         "editing": None if data.editing is None else asdict(data.editing),
         "colors": list(data.document_map.colors),
+        "intervals": data.comparison is not None or data.timeline is not None,
     }
     arrays = {
         "weights": view.topic_weights,
@@ -290,6 +296,28 @@ def _map(found: DocumentMap) -> Section:
     if found.documents is not None:
         arrays["documents"] = found.documents.astype(np.uint32)
     return Section({"names": [asdict(name) for name in found.names]}, arrays)
+
+
+def _intervals(data: PageData) -> Section | None:
+    """Return shares with intervals by label and by period; periods without documents have NaN."""
+    values: dict[str, Any] = {}
+    arrays: dict[str, Array] = {}
+    if (found := data.comparison) is not None:
+        values["labels"] = [str(name) for name in found.groups.names]
+        values["label_documents"] = [int(n) for n in found.groups.documents]
+        arrays |= _ends("label", found.groups.shares)
+        arrays["differences"], arrays["q_values"] = found.differences.estimate, found.differences.q_values
+    if (timeline := data.timeline) is not None:
+        values["periods"], values["period_documents"] = timeline.periods, [int(n) for n in timeline.documents]
+        arrays |= _ends("period", timeline.shares)
+    if not values:
+        return None
+    values["significant"] = SIGNIFICANT
+    return Section(values, {name: np.asarray(array, dtype=np.float32).ravel() for name, array in arrays.items()})
+
+
+def _ends(name: str, shares: Intervals) -> dict[str, Array]:
+    return {f"{name}_shares": shares.estimate, f"{name}_low": shares.low, f"{name}_high": shares.high}
 
 
 def _inference(data: PageData) -> tuple[dict[str, Any], dict[str, Array]]:

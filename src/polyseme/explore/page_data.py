@@ -45,10 +45,13 @@ from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.text.words import plain_rules
+from polyseme.uncertainty import GroupComparison, Timeline
 from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
 _NODE_WORDS = 12
 """Words of each node of a topic tree."""
+_GROUPS = 20
+"""Most frequent labels whose shares have intervals."""
 _FINER_DOCUMENTS = 5
 """Typical documents of each topic of a finer level."""
 
@@ -128,6 +131,10 @@ class PageData:
         How edits in the page can be applied to a run; None: the page offers no edits.
     map : DocumentMap or None, default=None
         Places of the documents in the plane, and names of regions. None: computed from `documents` and `counts`.
+    comparison : GroupComparison or None, default=None
+        Shares of the topics in the documents of labels, with intervals.
+    timeline : Timeline or None, default=None
+        Shares of the topics by period, with intervals.
     """
 
     fitted: FittedTopics
@@ -162,6 +169,8 @@ class PageData:
     hidden_topics: Collection[int] = ()
     editing: Editing | None = None
     map: DocumentMap | None = None
+    comparison: GroupComparison | None = None
+    timeline: Timeline | None = None
 
     def __post_init__(self) -> None:
         n_topics, n_words = self.fitted.topic_word.shape
@@ -467,12 +476,13 @@ def page_data(
     )  # fmt: skip
 
 
-def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> PageData:
+def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None, intervals: int = 0) -> PageData:
     """Collect the data of a page from a run, with the full texts if it stores them and they have less than this size.
 
-    most_bytes : None: texts of any size; 0: no texts.
+    most_bytes : None: texts of any size; 0: no texts. intervals : number of resamples of intervals, 0 for none.
     """
     view = run.view if isinstance(run, Run) else run
+    comparison, timeline = _with_intervals(view, intervals) if intervals else (None, None)
     finer = [view.level(n_topics) for n_topics in view.levels[view.levels.index(view.fitted.n_topics) + 1 :]]
     text_bytes = view.corpus.text_bytes if most_bytes else 0
     texts = most_bytes is None or text_bytes < most_bytes
@@ -503,6 +513,8 @@ def run_page_data(run: Run | TopicView, *, most_bytes: int | None = None) -> Pag
         level_weights=[level.doc_topic for level in finer],
         measures=_run_measures(view),
         map=view.document_map,
+        comparison=comparison,
+        timeline=timeline,
     )
 
 
@@ -516,6 +528,23 @@ def _run_measures(view: TopicView) -> dict[str, Floats]:
         found["reproducibility_least"] = np.array([row.least for row in rows])
         found["reproducibility_most"] = np.array([row.most for row in rows])
     return found
+
+
+def _with_intervals(view: TopicView, n_resamples: int) -> tuple[GroupComparison | None, Timeline | None]:
+    """Return the comparison of labels and the shares over time, None for what these documents do not have."""
+    comparison = timeline = None
+    problems = []
+    try:
+        comparison = view.compare_groups("label", most=_GROUPS, n_resamples=n_resamples)
+    except InputError as error:
+        problems.append(str(error))
+    try:
+        timeline = view.over_time(n_resamples=n_resamples)
+    except InputError as error:
+        problems.append(str(error))
+    if len(problems) > 1:
+        raise InputError(f"There are neither labels nor times to show with intervals: {' '.join(problems)}")
+    return comparison, timeline
 
 
 def _finer_topics(view: TopicView, finer: Sequence[TopicView]) -> list[list[dict[str, Any]]]:

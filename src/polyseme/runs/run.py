@@ -485,10 +485,12 @@ class Run:
         )  # fmt: skip
 
     @overload
-    def explore(self, path: None = None, *, text: str = "auto") -> NotebookPage: ...
+    def explore(self, path: None = None, *, text: str = "auto", intervals: int = 0) -> NotebookPage: ...
     @overload
-    def explore(self, path: str | PathLike[str], *, text: str = "auto") -> Path: ...
-    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Path | NotebookPage:
+    def explore(self, path: str | PathLike[str], *, text: str = "auto", intervals: int = 0) -> Path: ...
+    def explore(
+        self, path: str | PathLike[str] | None = None, *, text: str = "auto", intervals: int = 0
+    ) -> Path | NotebookPage:
         """Write the explorer page: one HTML file that needs no server and no network.
 
         Parameters
@@ -498,13 +500,16 @@ class Run:
         text : {"auto", "full", "excerpt", "none"}, default="auto"
             How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
             "excerpt". The page always contains the word counts, and quotes of typical documents except with "none".
+        intervals : int, default=0
+            Number of fits to resampled documents from which the page shows 95% intervals of shares by label and over
+            time, as `compare_groups` and `over_time` compute them; 0 for none.
 
         Returns
         -------
         Path or NotebookPage
             The file, or the page.
         """
-        return self.view.explore(path, text=text)
+        return self.view.explore(path, text=text, intervals=intervals)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
         """Write a report to hand over: the documents, a chart, the topics with quotes, labels, time, what to cite.

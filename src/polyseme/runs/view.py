@@ -424,16 +424,18 @@ class TopicView:
         return f"{info.title or self.store.path.name} ({len(rows):,} of {info.documents:,} documents)"
 
     @overload
-    def explore(self, path: None = None, *, text: str = "auto") -> NotebookPage: ...
+    def explore(self, path: None = None, *, text: str = "auto", intervals: int = 0) -> NotebookPage: ...
     @overload
-    def explore(self, path: str | PathLike[str], *, text: str = "auto") -> Path: ...
-    def explore(self, path: str | PathLike[str] | None = None, *, text: str = "auto") -> Path | NotebookPage:
+    def explore(self, path: str | PathLike[str], *, text: str = "auto", intervals: int = 0) -> Path: ...
+    def explore(
+        self, path: str | PathLike[str] | None = None, *, text: str = "auto", intervals: int = 0
+    ) -> Path | NotebookPage:
         """Write the explorer page of this level, or return it for display in a notebook."""
         from polyseme.explore import show_page, write_page
 
         if path is None:
-            return show_page(self.in_memory(), text=text)
-        write_page(self.in_memory(), path, text)
+            return show_page(self.in_memory(), text=text, intervals=intervals)
+        write_page(self.in_memory(), path, text, intervals=intervals)
         return Path(path)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:

@@ -29,6 +29,10 @@ PICTURES = ("png", "svg", "pdf")
         "stability", "Fit N bootstrap samples to measure how stable each topic is.", OUTPUT, int, 0, metavar="N",
         least=0, most=10_000,
     ),
+    Option(
+        "intervals", "Show intervals of shares by label and over time, from N fits to resampled documents.", OUTPUT,
+        int, 0, metavar="N", least=0, most=10_000,
+    ),
     Option("title", "Title of the page, which the run keeps.  [default: the name of the run]", OUTPUT),
     Option(
         "picture", "Draw the map of the documents instead of the page: .png, .svg or .pdf.", OUTPUT, metavar="FILE"
@@ -42,6 +46,7 @@ def explore(
     level: int | None,
     text: str,
     stability: int,
+    intervals: int,
     title: str | None,
     picture: str | None,
     open: bool,
@@ -52,7 +57,8 @@ def explore(
     It is one HTML file that needs no server and no network.
 
     The page contains the word counts of every document, even with --text none. The run stores the result of
-    --stability. The page of a finer level, such as --level 40, is explorer_40.html.
+    --stability. The page of a finer level, such as --level 40, is explorer_40.html. Intervals are those of polyseme
+    groups and polyseme time; a page that is written later has none unless they are asked for again.
 
     Examples:
 
@@ -62,12 +68,14 @@ def explore(
 
       polyseme explore letters-run --title "Letters of settlers" --open
 
+      polyseme explore letters-run --intervals 100
+
       polyseme explore letters-run --picture map.png
     """
     from polyseme.runs.changes import refresh_run
 
     if picture is not None:
-        if output is not None or stability or title or open:
+        if output is not None or stability or intervals or title or open:
             raise InputError("--picture draws the map instead of the page: give it without other options of the page.")
         _draw_map(open_level(run, level), Path(picture))
         if not quiet:
@@ -80,6 +88,8 @@ def explore(
             raise InputError("--stability is measured for the reading level: leave --level out.")
         output = output or Path(run) / f"explorer_{level}.html"
     path = output or Path(run) / PAGE_FILE
+    if intervals:
+        output = path
     if title is not None and not title.strip():
         raise InputError("--title is empty: write a title, or leave it out.")
     if output is None or stability or title is not None:
@@ -88,7 +98,7 @@ def explore(
         opened = changed.view.level(n_topics)
     if output is not None:
         with report.stage("Writing the explorer page"):
-            opened.explore(output, text=text)
+            opened.explore(output, text=text, intervals=intervals)
     if not quiet:
         Console().print(f"Written to {path} ({path.stat().st_size / 1e6:.1f} MB).")
     if open:

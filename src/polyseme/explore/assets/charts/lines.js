@@ -12,6 +12,8 @@ import { wholeNumber } from "../format.js";
  * @property {string} [label]
  * @property {string} [tag] name at the end of the line
  * @property {string} [href] where the name leads
+ * @property {(number | null)[]} [low] lower end of a band
+ * @property {(number | null)[]} [high]
  *
  * @typedef {object} Lines
  * @property {Series[]} series
@@ -136,7 +138,8 @@ export function lines(
     values.flatMap((v, i) => (v === null ? [] : [v - (errors?.[i] ?? 0), v + (errors?.[i] ?? 0)])),
   );
   const low = zero ? 0 : Math.min(...all);
-  const high = Math.max(...all, low + 1e-9);
+  const ends = series.flatMap((one) => (one.high ?? []).filter((value) => value !== null));
+  const high = Math.max(...all, ...ends, low + 1e-9);
   const [first, last] = [along[0], along[size - 1]];
   const x = (value) =>
     left +
@@ -160,6 +163,17 @@ export function lines(
   const below_ = xMarks.map(([value, name]) =>
     s("text.tick", { x: x(value), y: height - below + 20, "text-anchor": "middle" }, name),
   );
+  const bands = series
+    .filter((one) => one.low)
+    .map((one) => {
+      const edge = (values) =>
+        values.map((value, i) => (value === null ? null : [x(along[i]), y(Math.max(low, value))]));
+      const lower = parts(edge(one.low));
+      const d = parts(edge(one.high))
+        .map((upper, i) => `${pathOf([...upper, ...lower[i].reverse()])}Z`)
+        .join("");
+      return s("path.band", { d, classes: one.classes });
+    });
   const drawn = series.map(({ values, classes = "", label: name }) => {
     const points = values.map((value, i) => (value === null ? null : [x(along[i]), y(value)]));
     const circles = dots ? points.filter(Boolean) : alone(points);
@@ -171,7 +185,7 @@ export function lines(
       circles.map(([cx, cy]) => s("circle.dot", { cx, cy, r: 3.5, classes })),
     );
   });
-  const ends = series
+  const tagged = series
     .filter(({ tag }) => tag)
     .map(({ values, tag, classes, href }) => ({
       lines: wrapped(tag, Math.floor((right - 12) / TAG_LETTER)),
@@ -181,8 +195,8 @@ export function lines(
       y: y(values.findLast((v) => v !== null) ?? low),
     }))
     .sort((a, b) => a.y - b.y);
-  spread(ends, above, height - below + 6);
-  const tags = ends.map(({ lines: texts, classes, href, name, y: middle }) => {
+  spread(tagged, above, height - below + 6);
+  const tags = tagged.map(({ lines: texts, classes, href, name, y: middle }) => {
     const parts = texts.map((text, i) =>
       s(
         "text.tag-end",
@@ -219,12 +233,13 @@ export function lines(
     width,
     height,
     label,
-    ends.some(({ href }) => href),
+    tagged.some(({ href }) => href),
     ...marks.flat(),
     ...below_,
     under,
     chosen,
     ...spans,
+    ...bands,
     ...drawn,
     ...tags,
   );

@@ -69,6 +69,7 @@ import { WordRules } from "./words.js";
  * @property {Record<number, string>} junk
  * @property {number[]} colors color of each topic in the style sheet
  * @property {number[]} hidden_topics
+ * @property {boolean} intervals whether the page has a section "intervals"
  * @property {import("./edits.js").Editing | null} editing how edits can be exported
  * @property {Uint32Array} [targets] the topic that each one became a part of, after edits
  * @property {Float64Array} weights

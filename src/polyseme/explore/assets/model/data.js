@@ -26,6 +26,9 @@
 //              document_labels; document_periods
 //   level40 ... P(z|d) and main_topics of a finer level, as in documents, but level_shares (varints,
 //              in steps of 1/level_shares) instead of document_shares
+//   intervals  if they were computed: values labels, label_documents, periods, period_documents,
+//              significant (false discovery rate); arrays label_shares, label_low, label_high,
+//              differences and q_values (labels x topics), period_shares, period_low, period_high
 //   map        values: names of regions; arrays: places (documents x 2), documents (their numbers, if
 //              not all are on the map)
 //   counts     word by word: documents_of (varints), gaps between the documents' numbers less one

@@ -6,6 +6,7 @@ import { matrix } from "../charts/matrix.js";
 import { h } from "../dom.js";
 import { count, decimal, percent, wholeNumber } from "../format.js";
 import { corpus, model } from "../model/corpus.js";
+import { intervalsOf } from "../model/intervals.js";
 import { hasLabel, topicsByLabel } from "../model/labels.js";
 import { documentsOfLevel } from "../model/levels.js";
 import { orderOfTable } from "../model/order.js";
@@ -19,7 +20,7 @@ const WIDEST = 3; // factors of two at which the color of a ratio is full
 const USUAL = 20; // documents with the usual share of a topic that are added to those of a label
 
 /** @type {import("../router.js").Render} */
-export function viewLabels(argument, settings, shown) {
+export async function viewLabels(argument, settings, shown) {
   if (!corpus.labeled)
     return notHere("The documents have no labels.", "polyseme fit reads them with --label.");
   const { names, of } = corpus.labeled;
@@ -28,6 +29,7 @@ export function viewLabels(argument, settings, shown) {
     return label < 0 ? notHere(`There is no label “${argument}”.`) : oneLabel(label, shown);
   }
   const { subset } = shown;
+  const intervals = (await intervalsOf(shown))?.labels;
   const { documents } = topicsByLabel(subset);
   const used = Array.from(names.keys()).filter((label) => documents[label] > 0);
   const links = used.map((label) =>
@@ -55,6 +57,7 @@ export function viewLabels(argument, settings, shown) {
       ),
     ),
     used.length > 0 && matrixCard(used, settings, shown),
+    intervals && intervalsCard(intervals, shown),
     used.length > 0 && card("All labels", h("ul.words", {}, links)),
   ];
 }
@@ -188,6 +191,76 @@ function matrixCard(used, settings, { subset, level }) {
         "A click on a cell shows its documents. Colors of “more or less” are those of the label’s " +
         `documents with ${USUAL} usual ones, so that they are pale if a label has few documents.${few}`,
       save: { name: "topics by label", chart: true, rows: saved },
+    },
+  );
+}
+
+// The shares of topics in the documents of labels, with intervals.
+function intervalsCard({ names, documents, share, low, high, sign }, { level }) {
+  const at = (label, topic) => label * level.size + topic;
+  const figure = (value) => decimal(100 * value, 1);
+  const mean = (topic) => names.reduce((sum, _, label) => sum + share[at(label, topic)], 0);
+  const topics = [...level.order].sort((a, b) => mean(b) - mean(a));
+  const head = h(
+    "tr",
+    { role: "row" },
+    h("th", { scope: "col", role: "columnheader" }, "topic"),
+    names.map((name, label) =>
+      h(
+        "th.number",
+        { scope: "col", role: "columnheader" },
+        h("a", { href: address("labels", name) }, name),
+        h("span.interval", {}, wholeNumber.format(documents[label])),
+      ),
+    ),
+  );
+  const rows = topics.map((topic) =>
+    h(
+      "tr",
+      { role: "row" },
+      h(
+        "th",
+        { scope: "row", role: "rowheader" },
+        h("a", { href: topicAddress(topic, level.size) }, level.names[topic]),
+      ),
+      names.map((name, label) => {
+        const i = at(label, topic);
+        return h(
+          "td.number",
+          { role: "cell", data: { name } },
+          `${figure(share[i])}% ${sign(i)}`,
+          h("span.interval", {}, `${figure(low[i])}–${figure(high[i])}`),
+        );
+      }),
+    ),
+  );
+  const table = h(
+    "table.topics",
+    { role: "table" },
+    h("thead", { role: "rowgroup" }, head),
+    h("tbody", { role: "rowgroup" }, rows),
+  );
+  return card(
+    "Mean shares of documents, with intervals",
+    h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Shares with intervals" }, table),
+    {
+      note:
+        "95% intervals from fits to resampled documents, as polyseme groups computes them. + and − " +
+        "mark labels that have more or less of a topic than all other documents, at a false " +
+        "discovery rate of 5%. Every document counts the same here; above, every word does.",
+      save: {
+        name: "intervals of shares by label",
+        rows: () => [
+          ["label", "documents", "topic", "name", "share", "low", "high", "mark"],
+          ...names.flatMap((name, label) =>
+            topics.map((topic) => {
+              const i = at(label, topic);
+              const ends = [share[i], low[i], high[i], sign(i)];
+              return [name, documents[label], topic, level.names[topic], ...ends];
+            }),
+          ),
+        ],
+      },
     },
   );
 }

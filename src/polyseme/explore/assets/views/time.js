@@ -7,6 +7,7 @@ import { lines, nameMargin, sparkline } from "../charts/lines.js";
 import { h, s } from "../dom.js";
 import { count, percent } from "../format.js";
 import { corpus } from "../model/corpus.js";
+import { intervalsOf } from "../model/intervals.js";
 import { documentsOverTime, isWithin, topicsOverTime } from "../model/periods.js";
 import { topicsOfSubset } from "../model/subset.js";
 import { card, notHere } from "../pieces/card.js";
@@ -24,7 +25,7 @@ function shareRange(values) {
 }
 
 /** @type {import("../router.js").Render} */
-export function viewTime(_, settings, shown) {
+export async function viewTime(_, settings, shown) {
   if (!corpus.periods)
     return notHere("The documents have no times.", "polyseme fit reads them with --time.");
   const { subset } = shown;
@@ -34,7 +35,8 @@ export function viewTime(_, settings, shown) {
   const [first, last] = [documents.findIndex(Boolean), documents.findLastIndex(Boolean)];
   const empty = documents.slice(Math.max(0, first), last + 1).filter((n) => n === 0).length;
   const period = corpus.periods.indexOf(settings.period);
-  const [share, choice] = linesCards(settings, shown);
+  const bands = (await intervalsOf(shown))?.periods ?? null;
+  const [share, choice] = linesCards(settings, shown, bands);
   return [
     h(
       "div.title",
@@ -57,8 +59,17 @@ export function viewTime(_, settings, shown) {
   ];
 }
 
-function linesCards(settings, { subset, level }) {
-  const table = topicsOverTime(subset, level.size);
+function linesCards(settings, { subset, level }, bands) {
+  const ofPeriods = (values, topic) =>
+    bands.names.map((_, i) => {
+      const value = values[i * level.size + topic];
+      return Number.isFinite(value) ? value : null;
+    });
+  const usual = topicsOverTime(subset, level.size);
+  const table = bands ? usual.map((_, topic) => ofPeriods(bands.share, topic)) : usual;
+  const names = bands?.names ?? corpus.periods;
+  const band = (topic) =>
+    bands ? { low: ofPeriods(bands.low, topic), high: ofPeriods(bands.high, topic) } : {};
   const chosen = (settings.topics ?? "")
     .split(",")
     .map(Number)
@@ -79,10 +90,11 @@ function linesCards(settings, { subset, level }) {
             label: level.names[topic],
             tag: level.names[topic],
             href: topicAddress(topic, level.size),
+            ...band(topic),
           })),
-          names: corpus.periods,
-          dots: corpus.periods.length <= MOST_DOTS,
-          label: "Topics over time: share of each period’s tokens",
+          names,
+          dots: names.length <= MOST_DOTS,
+          label: `Topics over time: ${bands ? "mean share of documents" : "share of each period’s tokens"}`,
           format: percent,
           zero: true,
           height: Math.max(340, 44 * shown.size),
@@ -117,18 +129,32 @@ function linesCards(settings, { subset, level }) {
       sparkline(table[topic], colorOf(level.tops[topic]), shareRange(table[topic])),
     ),
   );
-  const documents = documentsOverTime(subset);
+  const documents = bands?.documents ?? documentsOverTime(subset);
+  const listed = level.order.map((topic) => ({ topic, ...band(topic) }));
   return [
-    card("Share of each period’s words", holder, {
+    card(bands ? "Mean share of each period’s documents" : "Share of each period’s words", holder, {
+      note: bands
+        ? "Bands are 95% intervals from fits to resampled documents, as polyseme time computes them."
+        : null,
       save: {
         name: "topics over time",
         chart: true,
         rows: () => [
-          ["period", "documents", ...level.order.map((topic) => `topic ${topic}`)],
-          ...corpus.periods.map((name, i) => [
+          [
+            "period",
+            "documents",
+            ...listed.flatMap(({ topic, low }) => [
+              `topic ${topic}`,
+              ...(low ? [`topic ${topic} low`, `topic ${topic} high`] : []),
+            ]),
+          ],
+          ...names.map((name, i) => [
             name,
             documents[i],
-            ...level.order.map((topic) => table[topic][i]),
+            ...listed.flatMap(({ topic, low, high }) => [
+              table[topic][i],
+              ...(low ? [low[i], high[i]] : []),
+            ]),
           ]),
         ],
       },
