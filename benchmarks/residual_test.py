@@ -32,7 +32,7 @@ def main() -> None:
     print("| topics | documents | tokens | fitted | repetitions | p <= .05 | median ratio |")
     print("|" + "---|" * 7, flush=True)
     for length in arguments.lengths:
-        for n_topics in (known - 2, known - 1, known, known + 1):
+        for n_topics in (known - 1, known, known + 1):
             found = []
             for seed in range(arguments.repetitions):
                 corpus = synthetic_corpus(

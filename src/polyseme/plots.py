@@ -35,6 +35,7 @@ from polyseme.simplex.maps import lower
 from polyseme.uncertainty.effects import Effects
 from polyseme.uncertainty.groups import SIGNIFICANT, GroupComparison
 from polyseme.uncertainty.time import Timeline
+from polyseme.uncertainty.words import WordContrasts
 
 if TYPE_CHECKING:
     from polyseme.selection.consensus import Consensus
@@ -57,6 +58,7 @@ __all__ = [
     "plot_topic_tree",
     "plot_topics",
     "plot_tree",
+    "plot_volcano",
 ]
 FORMS = ("space", "simplex", "corners")
 _HISTORY_LABELS = (
@@ -428,6 +430,44 @@ def plot_effects(
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.legend(fontsize=8, frameon=False)
+    return ax
+
+
+def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax: Any = None) -> Any:
+    """Plot how much more a topic has of each word against how sure this is.
+
+    Parameters
+    ----------
+    contrasts : WordContrasts
+        Result of `polyseme.uncertainty.word_contrasts`.
+    topic : int
+        Number of the topic.
+    n_words : int, default=15
+        Number of words whose names are shown: those that the topic has more by the largest ratios.
+    ax : matplotlib.axes.Axes, default=None
+        Axes to plot in. None: new axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes. Words with a local false sign rate of at most 0.05 are colored.
+    """
+    if ax is None:
+        ax = _pyplot().subplots(figsize=(6, 5), layout="constrained")[1]
+    ratio, scores = contrasts.estimate[topic] / math.log(2), contrasts.log_ratio[topic] / contrasts.error[topic]
+    sure = contrasts.sign_rate[topic] <= 0.05
+    ax.scatter(ratio, np.abs(scores), s=8, c=np.where(sure, "C0", "0.75"), linewidths=0)
+    named = np.flatnonzero(sure & (ratio > 0))
+    for word in named[np.argsort(-ratio[named], kind="stable")[:n_words]].tolist():
+        name = str(word) if contrasts.vocabulary is None else str(contrasts.vocabulary[word])
+        ax.annotate(_literal(name), (ratio[word], abs(scores[word])), fontsize=8)
+    ax.set_xlabel(f"log2 ratio of topic {topic} to other topics, shrunk")
+    ax.set_ylabel("ratio / standard error")
+    ax.set_yscale("symlog", linthresh=5)
+    ax.axvline(0, color="0.6", linewidth=0.8)
+    ax.grid(alpha=0.3)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
     return ax
 
 

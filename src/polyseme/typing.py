@@ -32,6 +32,7 @@ from polyseme.uncertainty.groups import GroupComparison, GroupWord
 from polyseme.uncertainty.intervals import Differences, Intervals
 from polyseme.uncertainty.residuals import ResidualTest
 from polyseme.uncertainty.time import Shrinkage, Timeline
+from polyseme.uncertainty.words import WordContrasts
 
 __all__ = [
     "Agreement",
@@ -84,5 +85,6 @@ __all__ = [
     "TopicPipeline",
     "TopicTable",
     "UnknownWord",
+    "WordContrasts",
     "WordScore",
 ]

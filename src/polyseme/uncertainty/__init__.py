@@ -3,5 +3,6 @@
 from polyseme.uncertainty.bootstrap import bootstrap
 from polyseme.uncertainty.effects import effects
 from polyseme.uncertainty.residuals import residual_test
+from polyseme.uncertainty.words import word_contrasts
 
-__all__ = ["bootstrap", "effects", "residual_test"]
+__all__ = ["bootstrap", "effects", "residual_test", "word_contrasts"]

@@ -31,8 +31,10 @@ from polyseme.solvers.batch import BatchFit, Problem, fit_batch
 from polyseme.uncertainty.intervals import Sampling
 from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_jobs, effective_threads
 
-_MIX = 0.05
-"""Share of the unigram in the topics from which documents are drawn: a topic without a word would never get it."""
+_MIX, _MOST_MIX = 2.75, 0.05
+"""Share of the unigram in the topics from which documents are drawn: a topic without a word would never get it. It is
+_MIX divided by the root of the tokens of a mean topic, so that it is small beside the errors of P(w|z): fits to drawn
+documents undo a larger share, which looks like a bias."""
 _TOL, _MAX_ITER = 1e-4, 500
 """A fit ends when ten iterations gain at most this many nats per token: fits that end early stay near their start, and
 intervals become too short."""
@@ -357,7 +359,8 @@ def posterior_draws(
 def mixed_topics(counts: SparseCounts, topics: Floats) -> Floats:
     """Return topics with a small share of the unigram."""
     unigram = counts.word_totals(None)
-    return normalize_rows((1 - _MIX) * topics + _MIX * unigram / unigram.sum())
+    share = min(_MOST_MIX, _MIX / np.sqrt(unigram.sum() / len(topics)))
+    return normalize_rows((1 - share) * topics + share * unigram / unigram.sum())
 
 
 class Source(NamedTuple):
