@@ -1,6 +1,7 @@
 """Time of whole fits against an older commit, by the number of topics.
 
     python benchmarks/fits.py --against COMMIT [--now HEAD] [--data news ap] [--k 50 200 400] [--seeds 5] [--longest 3]
+    python benchmarks/fits.py --rest [--data news ap] [--k 10 50 200] [--seeds 1] [--solvers auto em] [--longest 4]
 
 Both commits are built as tools/compare_builds.py builds them. Each fit runs in a process of its own, in alternating
 order, and its CPU time counts, by default of one thread. For every corpus and number of topics it prints the medians
@@ -14,6 +15,9 @@ over the seeds of
 and then the exponent of the new time to 5e-3 in the number of topics. With --longest, a fit goes on without a tolerance
 for that many times its own iterations, and what it still gains is printed: the true rest after the default fit. Ratios
 above one mean that the new commit is faster.
+
+With --rest, only the installed package runs, with default settings, and for every fit the estimate of what it can still
+gain at its end is printed next to this rest.
 """
 
 from __future__ import annotations
@@ -23,12 +27,18 @@ import json
 import os
 import subprocess
 import sys
+import time
+import warnings
+from itertools import product
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from common import AP, DATA, NEWSGROUPS, ROOT, describe_machine, require_file
+from common import AP, DATA, NEWSGROUPS, ROOT, describe_machine, load_counts, require_file
+from polyseme import PLSA
 
 FILES = {
     "news": NEWSGROUPS,
@@ -86,32 +96,59 @@ def compare(builds: list[Path], path: Path, K: int, options: argparse.Namespace)
         rows.append([
             old_times[-1] / new_times[-1], new[-1] - old[-1], seconds_to(fits[0], target), seconds_to(fits[1], target),
             old_times[both] / new_times[both], sweeps[0] / sweeps[1], new_times[-1], new.size - 1.0,
+            old.size - 1.0,
         ])  # fmt: skip
         if options.longest:
             longer = fitted(builds[1], path, **common, tol=0, max_iter=int(options.longest * (new.size - 1)))[1]
             rests.append(max(longer[-1] - new[-1], 0.0))
-    end, better, old_gap, new_gap, iteration, em, seconds, iterations = np.median(np.array(rows), axis=0)
+    end, better, old_gap, new_gap, iteration, em, seconds, iterations, before = np.median(np.array(rows), axis=0)
     ratio = median(row[2] / row[3] for row in rows) if np.isfinite(new_gap) else float("nan")
     rest = f"  rest {median(rests):.1e}" if rests else ""
     print(
-        f"K = {K:4}  end {end:5.2f} ({better:+.1e} nats; {seconds:.1f} s, {iterations:.0f} iterations)  "
+        f"K = {K:4}  end {end:5.2f} ({better:+.1e} nats; {seconds:.1f} s; iterations {before:.0f} -> {iterations:.0f})  "
         f"to {GAP:g} {ratio:5.2f} ({old_gap:.1f} / {new_gap:.1f} s)  iteration {iteration:5.2f}  EM {em:5.2f}{rest}",
         flush=True,
     )
     return float(new_gap)
 
 
+def print_rests(name: str, X: sp.csr_array, options: argparse.Namespace) -> None:
+    """Print where default fits end, and what they gain if they go on."""
+    times = options.longest or 4
+    for solver, K, seed in product(options.solvers, options.k, range(options.seeds)):
+        common = {"solver": solver, "random_state": seed, "n_jobs": options.threads}
+        started = time.process_time()
+        end = PLSA(K, **common, max_iter=5000).fit(X)
+        seconds, n = time.process_time() - started, end.n_iter_
+        longer = PLSA(K, **common, tol=0, max_iter=int(times * n)).fit(X)
+        rest = longer.history_["objective"][-1] - end.history_["objective"][-1]
+        print(
+            f"| {name} | {solver} | {K} | {seed} | {n} | {seconds:.1f} | {end.history_['remaining'][-1]:.1e} | "
+            f"{rest:.1e} |", flush=True,
+        )  # fmt: skip
+
+
 def main() -> None:
     """Build both commits, run the fits and print the ratios."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--against", required=True, metavar="COMMIT")
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--against", metavar="COMMIT")
+    mode.add_argument("--rest", action="store_true")
     parser.add_argument("--now", default="HEAD", metavar="COMMIT")
     parser.add_argument("--data", nargs="+", default=["news", "ap"], choices=list(FILES))
     parser.add_argument("--k", nargs="+", type=int, default=[50, 200, 400])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--longest", type=float, default=0, metavar="TIMES")
+    parser.add_argument("--solvers", nargs="+", default=["auto", "em"], help="of --rest")
     options = parser.parse_args()
+    if options.rest:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        describe_machine()
+        print("| data | solver | K | seed | iterations | CPU s | estimate | rest |\n|---|---|---|---|---|---|---|---|")
+        for name in options.data:
+            print_rests(name, load_counts(require_file(FILES[name])), options)
+        return
     sys.path.append(str(ROOT / "tools"))
     from compare_builds import build, commit_hash
 

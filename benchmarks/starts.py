@@ -6,13 +6,19 @@ seeds: of fits from the topics that several short fits share (`polyseme.selectio
 share of the best one.
 
     python benchmarks/starts.py [--corpora NAME ...] [--models NAME ...] [--quick]
+    python benchmarks/starts.py --inits random documents [--seeds 5] [--k 20 100]
+
+With --inits, named starts of PLSA are compared: how many of 100 fits find three disjoint blocks of words, and medians
+of the likelihood, the CPU time and, where there are labels and as many topics, the NMI.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +26,22 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 
-from common import DATA, NEWS_TEXTS, THREADS, describe_machine, load_counts, load_lines, report_figure, require_file
+from common import (
+    AP,
+    DATA,
+    NEWS_TEXTS,
+    NEWSGROUPS,
+    THREADS,
+    describe_machine,
+    load_counts,
+    load_lines,
+    report_figure,
+    require_file,
+)
+from polyseme import PLSA
 from polyseme.runs.models import make_model
 from polyseme.selection import consensus_topics
+from polyseme.solvers.initialize import STARTS
 from polyseme.text import Vectorizer
 
 SEEDS = 5
@@ -39,16 +58,17 @@ def newsgroups(groups: tuple[str, ...] = ()) -> tuple[sp.csr_array, np.ndarray]:
     return sp.csr_array(counts), np.array([row["label"] for row in rows])
 
 
-def cells() -> tuple[sp.csr_array, np.ndarray]:
-    labels = require_file(DATA / "counts" / "pbmc_facs.labels.tsv").read_text().splitlines()[1:]
-    return load_counts(DATA / "counts" / "pbmc_facs.npz"), np.array([line.split("\t")[-1] for line in labels])
+def labeled(name: str) -> tuple[sp.csr_array, np.ndarray]:
+    counts = load_counts(DATA / "counts" / f"{name}.npz")
+    lines = require_file(DATA / "counts" / f"{name}.labels.tsv").read_text().splitlines()[-counts.shape[0] :]
+    return counts, np.array([line.split("\t")[-1] for line in lines])
 
 
 CORPORA: dict[str, Callable[[], tuple[sp.csr_array, np.ndarray]]] = {
     "5 newsgroups": lambda: newsgroups(FIVE),
     "8 newsgroups": lambda: newsgroups(EIGHT),
     "20 newsgroups": newsgroups,
-    "blood cells": cells,
+    "blood cells": partial(labeled, "pbmc_facs"),
 }
 
 
@@ -58,14 +78,50 @@ def agreement(model: str, counts: sp.csr_array, labels: np.ndarray, seed: int, s
     return float(normalized_mutual_info_score(labels, estimator.fit(counts).doc_topic_.argmax(axis=1)))
 
 
+def compare_inits(inits: list[str], numbers: list[int], n_seeds: int) -> None:
+    """Print a table of fits of PLSA by named start."""
+    blocks = np.kron(np.eye(3), np.full((3, 3), 2.0))
+    print("| corpus | K | init | median log-likelihood | median NMI | median CPU s | median iterations |")
+    print("|---|---|---|---|---|---|---|")
+    for init in inits:
+        fits = (PLSA(3, init=init, random_state=seed, n_jobs=1).fit(blocks) for seed in range(100))
+        by_block = [fit.components_.reshape(3, 3, 3).sum(axis=2).argmax(axis=1) for fit in fits]
+        print(f"| three blocks | 3 | {init} | {sum(len(set(found)) == 3 for found in by_block)} of 100 | | | |")
+    corpora = {
+        "AP": (load_counts(AP), None),
+        "newsgroups_df10": (load_counts(NEWSGROUPS), None),
+        "newsgroups_fasttopics": labeled("newsgroups_fasttopics"),
+        "pbmc_facs": labeled("pbmc_facs"),
+    }
+    for name, (counts, labels) in corpora.items():
+        for K in numbers if labels is None else [len(set(labels))]:
+            rows: dict[str, list[tuple[float, ...]]] = {init: [] for init in inits}
+            for seed in range(n_seeds):
+                for init in inits:
+                    started = time.process_time()
+                    fit = PLSA(K, init=init, random_state=seed, n_jobs=1).fit(counts)
+                    used = time.process_time() - started
+                    nmi = np.nan if labels is None else normalized_mutual_info_score(labels, fit.doc_topic_.argmax(1))
+                    rows[init].append((fit.history_["log_likelihood"][-1], nmi, used, fit.n_iter_))
+            for init, found in rows.items():
+                value, nmi, used, n_iter = np.median(found, axis=0)
+                print(f"| {name} | {K} | {init} | {value:.4f} | {nmi:.3f} | {used:.1f} | {n_iter:.0f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--quick", action="store_true", help="fewer documents and seeds, and one model")
+    parser.add_argument("--inits", nargs="+", choices=STARTS, help="compare these starts of PLSA")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of --inits")
+    parser.add_argument("--k", nargs="+", type=int, default=[20, 100], help="of --inits, for corpora without labels")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     describe_machine()
+    if arguments.inits:
+        compare_inits(arguments.inits, arguments.k, arguments.seeds)
+        return
     print("| corpus | model | start | NMI of each seed | mean | worst / best |")
     print("|---|---|---|---|---|---|")
     for name in arguments.corpora:

@@ -261,8 +261,7 @@ class _Lines:
 
 
 def _state(entry: Entry) -> str:
-    if "bound" in entry:
-        return f"bound {entry['bound']:.4f} per token, last gain {entry['gain']:.1e}"
     if "loss" in entry:
-        return f"loss {entry['loss']:.6g}, last decrease {entry['residual']:.1e} %"
-    return f"log-likelihood {entry['log_likelihood']:.4f} per token, possible gain {entry['residual']:.1e}"
+        return f"loss {entry['loss']:.6g}, last decrease {entry['remaining']:.1e} %"
+    name, value = ("bound", entry["bound"]) if "bound" in entry else ("log-likelihood", entry["log_likelihood"])
+    return f"{name} {value:.4f} per token, possible gain {entry['remaining']:.1e}"

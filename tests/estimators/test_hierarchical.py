@@ -132,7 +132,7 @@ def test_an_em_step_equals_the_formulas(layout, name):
 @pytest.mark.parametrize("solver", ["em", "accelerated-em"])
 def test_a_star_with_a_silent_root_is_plsa(layout, solver):
     star = fitted(layout(X), tree=[-1, 0, 0, 0, 0], silent=[0], init="random", solver=solver, tol=0)
-    plain = PLSA(4, solver=solver, random_state=0, max_iter=30, tol=0).fit(layout(X))
+    plain = PLSA(4, solver=solver, init="random", random_state=0, max_iter=30, tol=0).fit(layout(X))
     np.testing.assert_allclose(star.components_, plain.components_, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(star.node_word_[1:], plain.components_, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(star.doc_topic_, plain.doc_topic_, rtol=1e-10, atol=1e-14)

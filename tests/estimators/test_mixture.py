@@ -54,7 +54,6 @@ def test_iterations_are_those_of_naive_em(layout):
     model = MultinomialMixture(3, pseudo_counts=0.3, init=(None, start), max_iter=5, tol=0, dtype="float64")
     model.fit(layout(data), sample_weight=weights)
     np.testing.assert_allclose(model.history_["bound"], expected, rtol=1e-12)
-    np.testing.assert_allclose(model.history_["gain"][1:], np.diff(expected), atol=1e-12)
     np.testing.assert_allclose(model.components_, found[0], rtol=1e-9)
     np.testing.assert_allclose(model.topic_shares_, found[1], rtol=1e-9)
 
@@ -88,8 +87,8 @@ def test_n_init_returns_the_best_start():
 def test_planted_topics_of_short_texts_are_found_better_than_by_plsa():
     data, labels = short_texts(0)
     mixture, plsa = (
-        adjusted_mutual_info_score(labels, make(5, random_state=0).fit(data).doc_topic_.argmax(axis=1))
-        for make in (MultinomialMixture, PLSA)
+        adjusted_mutual_info_score(labels, model.fit(data).doc_topic_.argmax(axis=1))
+        for model in (MultinomialMixture(5, random_state=0), PLSA(5, init="random", random_state=0))
     )
     assert mixture > 0.7 > 0.5 > plsa
 

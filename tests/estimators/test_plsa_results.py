@@ -49,7 +49,7 @@ def test_log_likelihood_is_that_of_the_fitted_attributes(model):
 def test_history_has_arrays_of_equal_length(model):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(model.history_)
-    assert list(table.columns) == ["iteration", "seconds", "log_likelihood", "objective", "residual"]
+    assert list(table.columns) == ["iteration", "seconds", "log_likelihood", "objective", "residual", "remaining"]
     assert len(table) == model.n_iter_ + 1
     assert table["iteration"].tolist() == list(range(len(table)))
     assert table["seconds"].is_monotonic_increasing
@@ -58,11 +58,15 @@ def test_history_has_arrays_of_equal_length(model):
 
 
 def test_the_fit_stops_at_the_tolerance():
-    model = fitted(tol=0.05, max_iter=1000)
-    residual = model.history_["residual"]
+    model = fitted(tol=1e-3, max_iter=1000)
+    values, remaining = model.history_["objective"], model.history_["remaining"]
     assert model.converged_
-    assert residual[-1] <= 0.05
-    assert (residual[1:-1] > 0.05).all()
+    assert remaining[-1] < 1e-3
+    assert (remaining[:-1] >= 1e-3).all()
+    for n, value in enumerate(remaining[1:], 1):
+        window = max(10, n // 4)
+        gain = values[n] - values[n - window] if n >= window else np.inf
+        assert value == gain
 
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")

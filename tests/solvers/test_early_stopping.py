@@ -12,12 +12,15 @@ import oracles
 import polyseme
 from polyseme import NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.fold_in import fold_in
+from polyseme.core.model import Model
 from polyseme.core.shard import split_in_parts, split_tokens
 from polyseme.datasets import synthetic_corpus
+from polyseme.kernels import padded
 from polyseme.priors import Dirichlet
 from polyseme.solvers import EarlyStopping, HeldOutTempered, Tempered
 from polyseme.solvers.ascent import EM
-from polyseme.solvers.base import Auto
+from polyseme.solvers.base import Auto, FitProblem
+from polyseme.solvers.initialize import random_topics
 from solver_problems import begin, make_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -64,9 +67,33 @@ def test_a_start_that_knows_the_held_out_words_does_not_end_the_fit():
     """It has the frequencies of all words; the first iteration has lost those of the held-out words."""
     corpus = synthetic_corpus(300, n_topics=20, n_words=600, length=60, random_state=3).counts()
     stopping = EarlyStopping(folds=1, by="words", patience=2)
-    model = PLSA(40, random_state=0, solver=Tempered(0.8), max_iter=100, early_stopping=stopping).fit(corpus)
-    assert model.held_out_[5] < model.held_out_[0]
+    known = random_topics(make_corpus(corpus.toarray().astype(float)), 40, np.random.default_rng(0)).T
+    start = np.full((300, 40), 1 / 40), known
+    model = PLSA(40, init=start, solver=Tempered(0.8), max_iter=100, early_stopping=stopping).fit(corpus)
+    assert max(model.held_out_[1:4]) < model.held_out_[0]
     assert np.argmax(model.held_out_) > 20
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [EarlyStopping(folds=3), EarlyStopping(folds=3, by="words"), EarlyStopping(folds=1, by="words"), HeldOutTempered()],
+    ids=["documents", "words", "tokens", "tempered"],
+)
+def test_a_start_is_made_from_what_the_fit_sees(solver):
+    seen = []
+
+    def start(corpus, rows):
+        seen.append(corpus.tokens)
+        part = slice(None) if rows is None else rows
+        assert np.array_equal(np.flatnonzero(corpus.totals), np.flatnonzero(X[part].sum(axis=1)))
+        return padded(START[0][part], corpus.dtype), padded(START[1].T, corpus.dtype)
+
+    solver.begin_from(FitProblem(Model(12), make_corpus(X)), start)
+    n_parts = getattr(solver, "folds", 1)
+    expected = [X.sum()] * (n_parts > 1)
+    assert seen[: len(expected)] == expected
+    assert len(seen) == len(expected) + n_parts
+    assert all(tokens < 0.95 * X.sum() for tokens in seen[len(expected) :])
 
 
 def test_folds_of_words_stop_the_fit_on_all_documents():
@@ -138,7 +165,9 @@ def test_held_out_documents_do_not_stop_topics_that_still_improve():
     corpus = synthetic_corpus(500, n_topics=20, n_words=600, length=40, random_state=2).counts()
     known, new = corpus[:250], corpus[250:]
     plain, by_documents, by_words = (
-        PLSA(20, random_state=0, early_stopping=settings).fit(known).completion_perplexity(new, inference="model")
+        PLSA(20, init="random", random_state=0, early_stopping=settings)
+        .fit(known)
+        .completion_perplexity(new, inference="model")
         for settings in (None, EarlyStopping(), EarlyStopping(folds=1, by="words"))
     )
     assert by_documents < 1.01 * plain

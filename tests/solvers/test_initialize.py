@@ -1,5 +1,7 @@
 """Starts of a fit from documents that are far apart."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +11,7 @@ from polyseme import LDA, NMF, PLSA
 from polyseme.data.disk import LocalShards
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers import initialize
-from polyseme.solvers.initialize import document_topics
+from polyseme.solvers.initialize import document_topics, random_topics
 from solver_problems import make_corpus
 
 X = oracles.mixed_counts(0, 60, 45, 4).astype(float)
@@ -19,29 +21,40 @@ def start(data, n_topics=4, seed=0, weights=None):
     return document_topics(make_corpus(data, weights=weights), n_topics, np.random.default_rng(seed))
 
 
-def test_each_topic_is_half_a_document_and_half_noise():
-    phi = start(X)
-    np.testing.assert_allclose(phi.sum(axis=0), 1)
-    shares = X / X.sum(axis=1, keepdims=True)
-    chosen = set()
-    for topic in phi.T:
-        possible = np.flatnonzero((topic >= 0.5 * shares - 1e-12).all(axis=1))
-        assert possible.size == 1
-        chosen.add(int(possible[0]))
-    assert len(chosen) == 4
+def means(data, n_topics=4, seed=0):
+    """Return the half of the topics that comes from documents."""
+    noise = random_topics(make_corpus(data), n_topics, np.random.default_rng(seed))
+    return 2 * start(data, n_topics, seed) - noise
+
+
+def test_each_topic_is_half_the_mean_of_the_documents_nearest_to_one_and_half_noise():
+    data = X[:12] + 0.5
+    shares = data / data.sum(axis=1, keepdims=True)
+    similarity = np.sqrt(shares) @ np.sqrt(shares).T
+    found = means(data, 3)
+    assert any(
+        np.allclose(found.T, [shares[similarity[:, chosen].argmax(axis=1) == z].mean(axis=0) for z in range(3)])
+        for chosen in itertools.permutations(range(12), 3)
+    )
+
+
+def test_a_document_without_a_word_of_the_chosen_ones_is_in_no_group():
+    """One topic: its documents have the words of the one that was drawn."""
+    data = np.kron(np.eye(2), np.ones((3, 4)))
+    for seed in range(5):
+        assert sorted(means(data, 1, seed)[:, 0].round(9)) == [0, 0, 0, 0, 0.25, 0.25, 0.25, 0.25]
 
 
 def test_documents_that_are_equal_to_chosen_ones_are_never_chosen():
     data = np.repeat(np.eye(4)[:3] + 1, 50, axis=0)
-    phi = start(data, 3)
-    distinct = np.unique(data, axis=0) / data[0].sum()
-    assert sorted(int((phi[:, z] - 0.5 * distinct).min(axis=1).argmax()) for z in range(3)) == [0, 1, 2]
+    np.testing.assert_allclose(np.unique(means(data, 3).round(9), axis=1).T, np.unique(data, axis=0) / 5, atol=1e-8)
     assert np.isfinite(start(data, 5)).all()  # only three documents differ
 
 
 @pytest.mark.parametrize("most", [1 << 18, 200])
-def test_the_start_depends_on_the_set_of_documents_only(most, monkeypatch, tmp_path):
-    monkeypatch.setattr(initialize, "_MOST_NONZEROS", most)
+def test_the_start_depends_on_the_set_of_shares_only(most, monkeypatch, tmp_path):
+    monkeypatch.setattr(initialize, "_ENOUGH_NONZEROS", most)
+    monkeypatch.setattr(initialize, "_DOCUMENTS_PER_TOPIC", 1)
     rng = np.random.default_rng(1)
     times = rng.integers(1, 4, len(X))
     expected = start(X)
@@ -50,6 +63,10 @@ def test_the_start_depends_on_the_set_of_documents_only(most, monkeypatch, tmp_p
     np.testing.assert_allclose(start(X[order]), expected, rtol=1e-12)
     np.testing.assert_allclose(start(X, weights=times.astype(float)), start(X.repeat(times, axis=0)), rtol=1e-12)
     assert np.array_equal(start(np.vstack([X, X])), expected)
+    np.testing.assert_allclose(start(X / 7), expected, rtol=1e-12)
+    np.testing.assert_allclose(means(X * times[:, np.newaxis]), means(X), atol=1e-12)
+    rounded = np.float32(X / 7)
+    np.testing.assert_allclose(start(rounded), start(rounded.astype(float)), rtol=1e-5)
     for size in (7, 60):
         write_shards([X[i : i + size] for i in range(0, 60, size)], tmp_path / f"{size}", shard_nonzeros=300)
         with open_shards(tmp_path / f"{size}").session(np.dtype(np.float64), 1) as corpus:
@@ -63,6 +80,6 @@ def test_disjoint_blocks_are_always_found(make, n, blocks):
     """Scikit-learn's test of LDA has three such blocks; from random topics PLSA finds 91 of 100."""
     data = sp.csr_array(np.kron(np.eye(blocks), np.full((n, n), 2.0)))
     for seed in range(100):
-        topics = make(blocks, init="documents", random_state=seed, n_jobs=1).fit(data).components_
+        topics = make(blocks, random_state=seed, n_jobs=1).fit(data).components_
         by_block = topics.reshape(blocks, blocks, n).sum(axis=2)
         assert sorted(by_block.argmax(axis=1)) == list(range(blocks)), seed

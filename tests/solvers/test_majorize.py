@@ -171,16 +171,15 @@ def test_a_component_of_zeros_gets_no_weight():
     np.testing.assert_allclose(found[0, :2], [1, 0])
 
 
-def test_the_residual_is_the_decrease_of_ten_iterations_in_percent():
+def test_a_fit_to_a_loss_ends_by_the_decrease_of_ten_iterations_in_percent():
     run = begin(HALS(extrapolate=False), LOSSES["squared"], COUNTS, *start_of(COUNTS))
     losses = [run.report.loss]
-    assert np.isinf(run.report.residual)
     for _ in range(14):
         run.advance()
         losses.append(run.report.loss)
-    assert run.report.residual == pytest.approx(100 * (losses[4] - losses[14]) / losses[14])
-    run = advanced(begin(HALS(extrapolate=False), LOSSES["squared"], COUNTS, *start_of(COUNTS)), 2)
-    assert run.report.residual == pytest.approx(100 * (losses[0] - losses[2]) / losses[2] * 5)
+    values = [-loss for loss in losses]
+    assert run.remaining(values) == pytest.approx(100 * (losses[4] - losses[14]) / losses[14])
+    assert run.remaining(values[:3]) == pytest.approx(100 * (losses[0] - losses[2]) / losses[2] * 5)
 
 
 def test_a_fit_to_absolute_errors_continues_with_less_smoothing():

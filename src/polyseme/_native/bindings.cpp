@@ -1,6 +1,9 @@
 // Python bindings of the kernels.
+#include <nanobind/stl/pair.h>
+
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "arrays.hpp"
@@ -12,6 +15,7 @@
 #include "products.hpp"
 #include "reciprocal.hpp"
 #include "squares.hpp"
+#include "stopping.hpp"
 #include "sweep.hpp"
 #include "table_rows.hpp"
 
@@ -376,12 +380,18 @@ void bind_coordinate_fit(nb::module_& module) {
                                         new_words.data()};
             CoordinateFit<Index, T> fit(counts, settings, factors, width, state, n_threads, chosen_isa());
             if (std::isnan(state.log_likelihood)) fit.begin();
-            while (iterations < max_iter && state.exhausted == 0 && !(state.remaining() <= tol) && stopped == 0) {
+            std::vector<double> history{state.log_likelihood};
+            const auto remaining = [&] {
+                const double gain = remaining_gain(history.data(), static_cast<int64_t>(history.size()));
+                return state.exhausted == 0 ? gain : std::min(gain, state.gap);
+            };
+            while (iterations < max_iter && state.exhausted == 0 && !(remaining() < tol) && stopped == 0) {
                 fit.advance();
+                history.push_back(state.log_likelihood);
                 ++iterations;
                 check_signals();
             }
-            return iterations;
+            return std::make_pair(iterations, remaining());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),
         nb::arg("word_indptr").noconvert(), nb::arg("word_indices").noconvert(), nb::arg("word_values").noconvert(),
@@ -398,6 +408,9 @@ NB_MODULE(_kernels, module) {
     module.doc() = "Compiled kernels of polyseme; use them through polyseme.kernels.";
     module.def("best_isa", [] { return isa_name(best_isa()); });
     module.def("chosen_isa", [] { return isa_name(chosen_isa()); });
+    module.def("remaining_gain", [](In1<double> values, int64_t least) {
+        return remaining_gain(values.data(), static_cast<int64_t>(values.size()), least);
+    }, nb::arg("values").noconvert(), nb::arg("least"));
     module.def(
         "entropic_rows",
         [](In2<double> counts, In2<double> factor, Out2<double> out, double beta, int n_threads) {

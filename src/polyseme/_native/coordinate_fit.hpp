@@ -13,9 +13,6 @@
 
 namespace polyseme {
 
-// Iterations whose gain estimates what is still to be gained.
-constexpr int kRecent = 10;
-
 // What a fit needs to continue, besides its factors.
 struct FitState {
     double log_likelihood;  // per token
@@ -24,12 +21,6 @@ struct FitState {
     double exhausted;       // 1: a plain iteration gained nothing
     double gained;          // by the last iteration that was accepted, per token; 0: a plain one has gained nothing
     double gap;             // bound on the gain from the point that the last iteration started from, per token
-    double before[kRecent]; // log-likelihood before each of the last iterations, the oldest first; NaN: not yet known
-
-    // Gain of the last iterations, an estimate of what is still to be gained.
-    double remaining() const {
-        return std::isnan(before[0]) ? std::numeric_limits<double>::infinity() : log_likelihood - before[0];
-    }
 };
 
 constexpr int kFitNumbers = static_cast<int>(sizeof(FitState) / sizeof(double));
@@ -80,8 +71,6 @@ class CoordinateFit {
 
     // Runs one iteration.
     void advance() {
-        std::copy(state_.before + 1, state_.before + kRecent, state_.before);
-        state_.before[kRecent - 1] = state_.log_likelihood;
         update_docs();
         update_words();
         const double value = log_likelihood(new_docs_, n_words_);

@@ -109,8 +109,8 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     max_iter : int, default=100
         Maximum number of iterations.
     tol : float, default=0.05
-        A fit stops when `residual` is at most `tol` nats per token. Many iterations make unlabeled documents depend
-        less on the labels.
+        A fit stops when an estimate of what it can still gain is below `tol` nats per token, as in PLSA. Many
+        iterations make unlabeled documents depend less on the labels.
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
@@ -120,7 +120,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual, remaining.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
     log_likelihood_ : float
         Mean log P(w|d) of a training token (natural logarithm).
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, log_likelihood, objective, residual.
+        Values of each iteration: iteration, seconds, log_likelihood, objective, residual, remaining.
     n_iter_ : int
         Number of iterations.
     converged_ : bool

@@ -50,8 +50,8 @@ class CorrelatedTopicModel(TopicEstimator):
         Number of starts. The fit with the best bound is kept.
     max_iter : int, default=200
         Maximum number of iterations of a start.
-    tol : float, default=0.0001
-        A fit stops when an iteration adds at most `tol` nats per token to the bound.
+    tol : float, default=0.001
+        A fit stops when an estimate of what the bound can still gain is below `tol` nats per token, as in PLSA.
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
@@ -61,7 +61,7 @@ class CorrelatedTopicModel(TopicEstimator):
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, bound, gain.
+        Called after each iteration with a dict: iteration, seconds, bound, remaining.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class CorrelatedTopicModel(TopicEstimator):
     log_likelihood_ : float
         Mean log P(w|d) of a training token (natural logarithm).
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, bound, gain in nats per token.
+        Values of each iteration: iteration, seconds, bound and remaining in nats per token.
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
@@ -143,7 +143,7 @@ class CorrelatedTopicModel(TopicEstimator):
         init: Any = "plsa",
         n_init: int = 1,
         max_iter: int = 200,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,

@@ -69,8 +69,8 @@ class HierarchicalPLSA(TopicEstimator):
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=200
         Maximum number of iterations of a start.
-    tol : float, default=0.01
-        A fit stops when re-optimizing its factors could gain at most `tol` nats per token, as in PLSA.
+    tol : float, default=0.001
+        A fit stops when an estimate of what it can still gain is below `tol` nats per token, as in PLSA.
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
@@ -80,7 +80,7 @@ class HierarchicalPLSA(TopicEstimator):
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual.
+        Called after each iteration with a dict: iteration, seconds, log_likelihood, objective, residual, remaining.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class HierarchicalPLSA(TopicEstimator):
         solver: str = "accelerated-em",
         n_init: int = 1,
         max_iter: int = 200,
-        tol: float = 1e-2,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,

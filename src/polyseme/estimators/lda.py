@@ -72,8 +72,6 @@ _STREAM_OFFSET = 10.0
 """Default offset of the step size in `partial_fit`. It is small, so that a random start is soon forgotten."""
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in topics that are fitted to a sample."""
-_TOLERANCES = {False: 1e-4, True: 1e-2}
-"""Default of `tol`, by whether the solver is "map", which uses the default of PLSA."""
 
 
 def _has_partial_fit(estimator: LDA) -> bool:
@@ -117,14 +115,15 @@ class LDA(TopicEstimator):
     init : {"auto", "plsa", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
         Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
         pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in
-        first. "auto" is "random" with solver="map" and "plsa" with the other solvers.
+        first. "auto" is "documents" with solver="map" and "plsa" with the other solvers.
     n_init : int, default=1
         Number of starts. The fit with the best bound is kept.
     max_iter : int, default=200
         Maximum number of iterations of a start; with solver="online", of passes over the documents.
-    tol : float, default=None
-        A fit stops when an iteration adds at most `tol` nats per token to the bound (mean of the last iterations).
-        None uses 1e-4; with solver="map" 1e-2 and the criterion of PLSA.
+    tol : float, default=0.001
+        A fit stops when an estimate of what the bound can still gain is below `tol` nats per token: the gain of the
+        last quarter of the iterations, but at least of ten. With solver="map" as in `PLSA`; with solver="online" it
+        stops when the bounds of two passes differ by less than `tol`.
     n_jobs : int, default=None
         Number of threads; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
@@ -134,7 +133,7 @@ class LDA(TopicEstimator):
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, bound, gain (with solver="map": as in PLSA).
+        Called after each iteration with a dict: iteration, seconds, bound, remaining (with solver="map": as in PLSA).
 
     Attributes
     ----------
@@ -164,7 +163,8 @@ class LDA(TopicEstimator):
     log_likelihood_ : float
         Mean log P(w|d) of a training token at the means (natural logarithm).
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, bound, gain in nats per token (with solver="map": as in PLSA).
+        Values of each iteration: iteration, seconds, bound and remaining in nats per token (with solver="map":
+        as in PLSA).
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
@@ -225,7 +225,7 @@ class LDA(TopicEstimator):
         init: Any = "auto",
         n_init: int = 1,
         max_iter: int = 200,
-        tol: float | None = None,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -271,7 +271,7 @@ class LDA(TopicEstimator):
         K = check_n_topics(self.n_components)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
         is_map = isinstance(self.solver, str) and self.solver == MAP
-        tol = _TOLERANCES[is_map] if self.tol is None else check_nonnegative("tol", self.tol)
+        tol = check_nonnegative("tol", self.tol)
         n_init = check_integer("n_init", self.n_init, least=1)
         n_threads = effective_threads(check_n_jobs(self.n_jobs))
         solver = None if is_map else _variational_solver(self.solver)
@@ -436,7 +436,7 @@ class LDA(TopicEstimator):
         same = ("n_components", "n_init", "max_iter", "n_jobs", "dtype", "random_state", "verbose", "callback")
         plsa = PLSA(
             **{name: getattr(self, name) for name in same},
-            init="random" if isinstance(self.init, str) and self.init == "auto" else self.init,
+            init=self.init,
             tol=tol,
             doc_topic_prior=Dirichlet(tuple(alpha.values)),
             topic_word_prior=[Dirichlet(tuple(eta.values)), *seeds],

@@ -5,6 +5,7 @@ The parameters of such a fit are those of a `PLSA`. An estimator of another clas
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -15,7 +16,7 @@ from polyseme.core.edits import TopicEdit, merged_topics
 from polyseme.core.fitted import FittedTopics, FoldedTraining, Inference, fold_in_training
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
 from polyseme.core.mixture import MixturePosterior
-from polyseme.core.model import Model, topic_use
+from polyseme.core.model import Model, as_loss, topic_use
 from polyseme.data.corpus import Corpus
 from polyseme.estimators.base import fit_starts
 from polyseme.estimators.validation import (
@@ -56,6 +57,9 @@ from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_no
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
 
+_TOLERANCE, _LOSS_TOLERANCE = 1e-3, 1e-2
+"""Defaults of `tol`, in nats per token, and in percent of another loss."""
+
 
 class LikelihoodSettings(NamedTuple):
     """Parameters of a fit by maximum likelihood."""
@@ -81,10 +85,16 @@ class LikelihoodSettings(NamedTuple):
             check_n_topics(parameters.n_components),
             check_integer("n_init", parameters.n_init, least=1),
             solver.max_iter if max_iter is None else check_integer("max_iter", max_iter, least=1),
-            check_nonnegative("tol", parameters.tol),
+            _tolerance(parameters),
             solver,
             effective_threads(check_n_jobs(parameters.n_jobs)),
         )
+
+
+def _tolerance(parameters: PLSA) -> float:
+    if parameters.tol is None:
+        return _TOLERANCE if as_loss(parameters.loss).is_likelihood else _LOSS_TOLERANCE
+    return check_nonnegative("tol", parameters.tol)
 
 
 class LikelihoodFit(NamedTuple):
@@ -115,7 +125,12 @@ def fit_likelihood(
     folder = fit_starts(corpus, given.random_state, given.checkpoint)
 
     def begin(corpus: Any, rng: np.random.Generator) -> SolverRun:
-        return solver.begin(FitProblem(model, corpus), *_start(settings, corpus, model, rng))
+        def start(seen: Any, rows: Array | None) -> tuple[Any, Array]:
+            kept = corpus.kept
+            used = rows if kept is None else kept if rows is None else kept[rows]
+            return _start(settings, seen, model, deepcopy(rng), used)
+
+        return solver.begin_from(FitProblem(model, corpus), start)
 
     def resume(corpus: Any, state: Snapshot) -> SolverRun:
         return solver.resume(FitProblem(model, corpus), state)
@@ -156,9 +171,14 @@ def edited_likelihood(fitted: FittedTopics, edit: TopicEdit) -> FittedTopics:
     )
 
 
-def _start(settings: LikelihoodSettings, corpus: Any, model: Model, rng: np.random.Generator) -> tuple[Any, Array]:
-    """Return theta, in the form that the corpus uses, and phi, both padded. With another loss, return n_d theta."""
-    theta, phi = _unshaped_start(settings, corpus, model, rng)
+def _start(
+    settings: LikelihoodSettings, corpus: Any, model: Model, rng: np.random.Generator, rows: Array | None
+) -> tuple[Any, Array]:
+    """Return theta, in the form that the corpus uses, and phi, both padded. With another loss, return n_d theta.
+
+    `rows` are the documents of the user that the corpus has; None for all.
+    """
+    theta, phi = _unshaped_start(settings, corpus, model, rng, rows)
     if model.doc_prior is not None and model.doc_prior.for_training_documents() is not None:  # a corpus in memory
         rows = theta[:, : model.n_topics].astype(np.float64)
         theta = padded(model.doc_prior.adapt_start(rows), theta.dtype, model.n_columns)
@@ -166,7 +186,7 @@ def _start(settings: LikelihoodSettings, corpus: Any, model: Model, rng: np.rand
 
 
 def _unshaped_start(
-    settings: LikelihoodSettings, corpus: Any, model: Model, rng: np.random.Generator
+    settings: LikelihoodSettings, corpus: Any, model: Model, rng: np.random.Generator, rows: Array | None
 ) -> tuple[Any, Array]:
     """Return the start before the prior on P(z|d) sets weights to zero."""
     init = settings.parameters.init
@@ -176,10 +196,11 @@ def _unshaped_start(
         return corpus.rows(partial(fold_in, model), (phi,)), phi
     if isinstance(init, str):
         check_named_start(init)
-        variance = as_solver(settings.parameters.solver).start_variance
-        theta, phi = named_start(init, corpus, model, rng, variance=variance)
+        solver = as_solver(settings.parameters.solver)
+        name = solver.init if init == "auto" else init
+        theta, phi = named_start(name, corpus, model, rng, variance=solver.start_variance)
     else:
-        theta, phi = given_pair(init, corpus, model, corpus.kept, settings.factors)
+        theta, phi = given_pair(init, corpus, model, rows, settings.factors)
         if model.free_scale:
             return theta, phi
     if model.loss.is_likelihood:

@@ -52,8 +52,8 @@ class MultinomialMixture(TopicEstimator):
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=200
         Maximum number of iterations of a start, after annealing.
-    tol : float, default=1e-05
-        A fit stops when an iteration adds at most `tol` nats per token to the objective.
+    tol : float, default=0.0001
+        A fit stops when an estimate of what it can still gain is below `tol` nats per token, as in PLSA.
     n_jobs : int, default=None
         Number of threads of folding in; None uses all cores that the process may use. Results do not depend on it.
     dtype : {"float32", "float64"} or dtype, default=None
@@ -63,7 +63,7 @@ class MultinomialMixture(TopicEstimator):
     verbose : int, default=0
         1 shows a progress bar, 2 also leaves it on the screen.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, bound, gain.
+        Called after each iteration with a dict: iteration, seconds, bound, remaining.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class MultinomialMixture(TopicEstimator):
     log_likelihood_ : float
         Mean log sum_z P(z|d) P(w|z) of a training token (natural logarithm).
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, bound (the objective, log posterior density per token) and gain.
+        Values of each iteration: iteration, seconds, bound (the objective, log posterior density per token), remaining.
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
@@ -138,7 +138,7 @@ class MultinomialMixture(TopicEstimator):
         init: Any = "annealed",
         n_init: int = 1,
         max_iter: int = 200,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         n_jobs: int | None = None,
         dtype: Any = None,
         random_state: Any = None,

@@ -87,16 +87,16 @@ class NMF(FittedDecomposition):
     solver : str or Solver, default="auto"
         Solver as in PLSA; for losses other than Kullback-Leibler "hals" (squared loss) or "mm". If "auto" chooses
         coordinate ascent, ten iterations with multiplicative updates come first.
-    init : {"documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
-        Start of the fit: a name or a pair (W, H); (None, H) finds W first.
+    init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
+        Start of the fit: a name as in PLSA or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept.
     max_iter : int, default=None
         Maximum number of iterations of a start. None uses the limit of the solver as in PLSA.
-    tol : float, default=0.01
+    tol : float, default=None
         Tolerance in nats per token as in PLSA. With a loss other than Kullback-Leibler, a fit stops when its last ten
-        iterations have lowered the loss by at most `tol` percent (of a thousandth of the loss at the start, if that is
-        larger).
+        iterations have lowered the loss by less than `tol` percent (of a thousandth of the loss at the start, if that
+        is larger). None is 0.001 nats, or 0.01 percent.
     early_stopping : EarlyStopping, default=None
         Early stopping by held-out documents as in PLSA (Kullback-Leibler loss only).
     n_jobs : int, default=None
@@ -176,10 +176,10 @@ class NMF(FittedDecomposition):
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
         solver: Any = "auto",
-        init: Any = "random",
+        init: Any = "auto",
         n_init: int = 1,
         max_iter: int | None = None,
-        tol: float = 1e-2,
+        tol: float | None = None,
         early_stopping: Any = None,
         n_jobs: int | None = None,
         dtype: Any = None,

@@ -45,7 +45,7 @@ MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
 _UNSEEN_SHARE = 0.5
 """Weight of words that the first documents do not contain, in the random topics that `partial_fit` starts from."""
-_STREAM_INITS = {"documents": document_topics, "random": random_topics}
+_STREAM_INITS = {"auto": random_topics, "documents": document_topics, "random": random_topics}
 """Starts of `partial_fit`."""
 _TRACE = 1e-6
 """Share of a topic, divided by the number of words, that a word gets if it has probability zero in every topic."""
@@ -72,7 +72,7 @@ def _has_partial_fit(estimator: PLSA) -> bool:
         and isinstance(estimator.init, str)
         and estimator.init not in _STREAM_INITS
     ):
-        raise UnsupportedError("partial_fit has no other starts: init must be 'documents', 'random' or a pair.")
+        raise UnsupportedError("partial_fit has no other starts: init must be 'auto', 'documents', 'random' or a pair.")
     return True
 
 
@@ -98,20 +98,20 @@ class PLSA(TopicEstimator):
         "chi-square", "absolute", or a `polyseme.losses.Beta` with another parameter. `NMF` has their formulas.
     solver : str or Solver, default="auto"
         Name of a solver, or a solver object with its own settings, such as those of `polyseme.solvers`.
-    init : {"documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="random"
-        Start of the fit: "documents" starts from documents that are far apart, mixed with random topics. A pair is
+    init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
+        Start of the fit: "documents" starts from groups of documents that are near to one of K documents that are far
+        apart, mixed with random topics. "auto" is "documents", or "random" with tempered and online solvers. A pair is
         P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in first.
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=None
         Maximum number of iterations of a start. None uses the limit of the solver, which is 200, and 3000 for
         `HeldOutTempered`, whose schedule ends by itself.
-    tol : float, default=0.01
-        A fit stops when `residual`, an upper bound on the gain from re-optimizing either factor, is at most `tol`
-        nats per token. The true gain is usually several times smaller; 0.01 nats are 1% of perplexity. With a prior
-        under which EM may lower the objective, the criterion is the share of all tokens that an iteration reassigns.
-        With another loss, the residual is the decrease of the loss in the last ten iterations, in percent of the loss
-        at the start.
+    tol : float, default=None
+        A fit stops when an estimate of what it can still gain is below `tol` nats per token: the gain of the last
+        quarter of the iterations, but at least of ten, or `residual` if that is smaller (with coordinate ascent only if
+        rounding hides further gains). None is 0.001, which is 0.1% of perplexity. With another loss, the estimate is
+        the decrease of the loss in the last ten iterations, in percent of the loss, and None is 0.01.
     early_stopping : EarlyStopping, default=None
         A `polyseme.solvers.EarlyStopping()` stops the fit when words of held-out documents no longer become more
         probable, and returns the best point. It helps where there are far too many topics for the documents; otherwise
@@ -136,8 +136,7 @@ class PLSA(TopicEstimator):
         1 shows a progress bar, 2 also leaves it on the screen. Without a terminal, and if another fit of the process
         shows a bar, progress is printed as lines on standard error.
     callback : callable, default=None
-        Called after each iteration with a dict: iteration, seconds, log_likelihood (with another loss: loss),
-        objective, residual.
+        Called after each iteration with a dict of the columns of `history_`.
     checkpoint : path-like or Checkpoint, default=None
         Folder to which the state of the fit is written every ten seconds, or a `polyseme.solvers.Checkpoint` with
         another interval. A fit with the same data and parameters resumes from it, with the same result to the last bit.
@@ -164,7 +163,10 @@ class PLSA(TopicEstimator):
     log_likelihood_ : float
         Mean log P(w|d) of a training token (natural logarithm). Not available with another loss.
     history_ : dict of arrays
-        Values of each iteration: iteration, seconds, log_likelihood (with another loss: loss), objective, residual.
+        Values of each iteration: iteration, seconds, log_likelihood, objective, residual (an upper bound on the gain
+        from re-optimizing either factor, usually far above the true gain; with a prior under which EM may lower the
+        objective, the share of all tokens that the iteration reassigns) and remaining, which is compared with `tol`.
+        With another loss: iteration, seconds, loss, objective and remaining.
     n_iter_ : int
         Number of iterations of the best start.
     converged_ : bool
@@ -237,10 +239,10 @@ class PLSA(TopicEstimator):
         *,
         loss: Any = "kullback-leibler",
         solver: Any = "auto",
-        init: Any = "random",
+        init: Any = "auto",
         n_init: int = 1,
         max_iter: int | None = None,
-        tol: float = 1e-2,
+        tol: float | None = None,
         early_stopping: Any = None,
         background: Any = 0.0,
         doc_topic_prior: Any = None,

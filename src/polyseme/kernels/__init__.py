@@ -41,6 +41,7 @@ from polyseme.kernels.factors import with_weights as with_weights
 from polyseme.kernels.factors import without_negligible as without_negligible
 from polyseme.kernels.fits import CoordinateFit as CoordinateFit
 from polyseme.kernels.fits import FitCounts as FitCounts
+from polyseme.kernels.fits import remaining_gain as remaining_gain
 from polyseme.kernels.threads import Item as Item
 from polyseme.kernels.threads import Result as Result
 from polyseme.kernels.threads import map_in_threads as map_in_threads

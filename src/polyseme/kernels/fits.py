@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,16 @@ from polyseme import _kernels
 from polyseme.kernels.counts import PASS_TOLERANCE, SparseCounts, check_operands
 from polyseme.kernels.factors import Array, Floats, aligned_copy, aligned_empty
 
-_RECENT = 10
-"""Iterations whose gain estimates what is still to be gained (kRecent)."""
 _FIRST_SIZE = 0.5
 """Size of the first extrapolation."""
+
+
+def remaining_gain(values: Sequence[float], least: int = 0) -> float:
+    """Return an estimate of what a fit can still gain, from its objective at the start and after each iteration.
+
+    It is the gain of the last quarter of the iterations, but at least of 10 and of `least`; infinity before that.
+    """
+    return float(_kernels.remaining_gain(np.asarray(values, dtype=np.float64), least))
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,9 @@ class CoordinateFit:
         self.docs, self.words = aligned_copy(docs), aligned_copy(words)
         self.extrapolated = aligned_copy(words)
         """Words from which the next iteration starts."""
-        self.numbers = np.array([np.nan, _FIRST_SIZE, 1, 0, np.inf, np.inf, *[np.nan] * _RECENT])
+        self.numbers = np.array([np.nan, _FIRST_SIZE, 1, 0, np.inf, np.inf])
         """Log-likelihood per token (NaN until `run` is called), size of the next extrapolation, whether the next
-        iteration is plain, whether a plain one gained nothing, the last gain, the gap, and the log-likelihood before
-        each of the last ten iterations."""
+        iteration is plain, whether a plain one gained nothing, the last gain, and the gap."""
         self._new_docs, self._new_words = aligned_empty(docs.shape, docs.dtype), aligned_empty(words.shape, docs.dtype)
 
     @property
@@ -60,17 +66,14 @@ class CoordinateFit:
         """Return a bound on the gain from the point that the last iteration started from, per token."""
         return float(self.numbers[5])
 
-    @property
-    def remaining(self) -> float:
-        """Return the gain of the last ten iterations, an estimate of what is still to be gained."""
-        before = self.numbers[6]
-        return np.inf if np.isnan(before) else float(self.numbers[0] - before)
-
     def run(
-        self, counts: FitCounts, n_topics: int, *, passes: int, extrapolate: bool, max_iter: int, tol: float = -np.inf,
+        self, counts: FitCounts, n_topics: int, *, passes: int, extrapolate: bool, max_iter: int, tol: float = 0,
         n_threads: int = 1, stop: npt.NDArray[np.uint8] | None = None,
-    ) -> int:  # fmt: skip
-        """Run iterations until `remaining` is at most `tol`, and return their number.
+    ) -> tuple[int, float]:  # fmt: skip
+        """Run iterations until the estimate of what remains to be gained is below `tol`; return their number and it.
+
+        The estimate is `remaining_gain` of the values since the call, or the gap if the fit is exhausted and it is
+        smaller.
 
         Another thread ends the fit early by setting `stop` (one number) to 1. After Ctrl-C in the main thread the
         factors are those of the last complete iteration.
@@ -78,7 +81,7 @@ class CoordinateFit:
         by_doc, by_word = counts.by_doc, counts.by_word
         check_operands(by_doc, self.docs, self.words, counts.weights)
         weights = np.ones(by_doc.n_docs) if counts.weights is None else np.ascontiguousarray(counts.weights)
-        done: int = _kernels.coordinate_fit(
+        done: tuple[int, float] = _kernels.coordinate_fit(
             by_doc.indptr, by_doc.indices, by_doc.values, by_word.indptr, by_word.indices, by_word.values,
             np.ascontiguousarray(counts.totals), weights, self.docs, self.words, self.extrapolated, self._new_docs,
             self._new_words, self.numbers, topics=n_topics, passes=passes, extrapolate=extrapolate,

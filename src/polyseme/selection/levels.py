@@ -41,7 +41,7 @@ _JOINT_ITERATIONS = 1
 no better (see docs/decisions.md)."""
 _FINAL_ITERATIONS = 1
 """Iterations of EM with all documents, from the topics that were fitted without the held-out documents."""
-_SPLIT_ITERATIONS, _SPLIT_TOL = 50, 0.03
+_SPLIT_ITERATIONS, _SPLIT_TOL = 50, 3e-3
 """Limits of the fit of the children of one topic."""
 _PARENT_SHARE = 1e-3
 """Weight of the parent in a child at the start of EM, because EM cannot turn a zero into a positive number."""

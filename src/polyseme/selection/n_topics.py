@@ -56,7 +56,7 @@ VALUES = 10
 _REFINED = 0.05
 """Refinement ends when the neighbors of the chosen number differ from it by at most this share."""
 _DEFAULT_MAX = 100
-_TOL = 0.03
+_TOL = 3e-3
 _NEGLIGIBLE = 0.01
 """A number of topics is as good as the best if it loses at most this share of the gain over the unigram."""
 _SURE_ERRORS = 3.0

@@ -1,8 +1,8 @@
 """The interface of a solver, the check of its requirements, the fit loop, and the best of several starts.
 
 A solver is a frozen dataclass of settings that declares what it requires of a model and a corpus; `check_solver` is the
-only place where a solver is refused. Its method `begin` returns a run, which the loop advances until the residual is at
-most `tol`, `max_iter` iterations are done, or Ctrl-C is pressed. The report of a run has the objective, the
+only place where a solver is refused. Its method `begin` returns a run, which the loop advances until what it can still
+gain is below `tol`, `max_iter` iterations are done, or Ctrl-C is pressed. The report of a run has the objective, the
 log-likelihood and the residual at its current point. The loop writes the reports to the history, calls the user's
 callback and the progress bar, and offers the state of the run to a checkpoint store.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polyseme.core.model import Model, Report
 from polyseme.data.corpus import LOADED_NONZEROS
 from polyseme.errors import UnsupportedError
-from polyseme.kernels import Array
+from polyseme.kernels import Array, remaining_gain
 from polyseme.losses.base import Zeros
 from polyseme.progress import Callback, Entry, fit_progress
 from polyseme.utils import as_random_state
@@ -39,7 +39,7 @@ class Progress(Protocol):
 
     @property
     def residual(self) -> float:
-        """Return an estimate of the possible gain; the fit ends when it is at most `tol`."""
+        """Return a bound on the possible gain; infinity if the model has none."""
 
     def columns(self) -> dict[str, float]:
         """Return the columns of the history."""
@@ -62,20 +62,20 @@ class Iterative(ABC):
         """Return attributes that the estimator gets in addition to those of every fit."""
         return {}
 
-    def has_converged(self, tol: float) -> bool:
-        """Return whether the criterion of the fit holds.
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return an estimate of what the fit can still gain. It has converged when this is below `tol`.
 
         Parameters
         ----------
-        tol : float
-            Largest residual of a fit that has converged.
+        values : sequence of float
+            Objective at the start and after each iteration.
 
         Returns
         -------
-        bool
-            What `converged_` reports after the last iteration.
+        float
+            The gain of the last quarter of the iterations, at least of ten, or the residual if that is smaller.
         """
-        return self.report.residual <= tol
+        return min(self.report.residual, remaining_gain(values))
 
     @abstractmethod
     def advance(self) -> None:
@@ -105,6 +105,21 @@ class SolverRun(Iterative):
     report: Report
     model: Model
     """Model at the point. Its temperature can change during a fit."""
+
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return as others do, but only the residual for priors under which the objective can fall.
+
+        Parameters
+        ----------
+        values : sequence of float
+            Objective at the start and after each iteration.
+
+        Returns
+        -------
+        float
+            The estimate, in nats per token, or the share of the tokens that the last iteration has reassigned.
+        """
+        return super().remaining(values) if self.model.is_monotone else self.report.residual
 
     @property
     @abstractmethod
@@ -156,6 +171,10 @@ class FitProblem(NamedTuple):
         if self.corpus.in_memory or Requirement.IN_MEMORY not in solver.requires:
             return self
         return self._replace(corpus=self.corpus.load()[0])
+
+
+MakeStart = Callable[[Any, Array | None], tuple[Any, Array]]
+"""Function that makes a start from some or all documents of a problem (see `Solver.begin_from`)."""
 
 
 class Requirement(Enum):
@@ -224,6 +243,8 @@ class Solver(ABC):
         Whether fits can be stored in a checkpoint: `resume` and `SolverRun.snapshot` are defined.
     holds_out : bool
         Whether the algorithm itself stops by held-out tokens, so that `EarlyStopping` cannot stop it.
+    init : str
+        Name of the start of `init="auto"`.
     start_variance : float
         Variance of the noise in a random start.
     max_iter : int
@@ -235,6 +256,7 @@ class Solver(ABC):
     weighs_entries: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
     holds_out: ClassVar[bool] = False
+    init: ClassVar[str] = "documents"
     start_variance: ClassVar[float] = 1.0
     max_iter: ClassVar[int] = 200
 
@@ -290,6 +312,24 @@ class Solver(ABC):
         SolverRun
             The fit before its first iteration.
         """
+
+    def begin_from(self, problem: FitProblem, start: MakeStart) -> SolverRun:
+        """Start a fit at a start that is made from the counts that the fit sees.
+
+        Parameters
+        ----------
+        problem : FitProblem
+            Model and corpus.
+        start : callable
+            Function of a corpus and of the rows that its documents have in the problem (None: all documents), which
+            returns P(z|d) and P(w|z) to start from, padded.
+
+        Returns
+        -------
+        SolverRun
+            The fit before its first iteration.
+        """
+        return self.begin(problem, *start(problem.corpus, None))
 
     def resume(self, problem: FitProblem, state: Snapshot) -> SolverRun:
         """Resume a fit from its state. A resumable solver defines it.
@@ -449,29 +489,25 @@ def advance_to_end(
     """
     monitor = _Monitor(listeners)
     run: AnyRun | None = None
-    iteration, ended, interrupted = 0, False, False
+    interrupted = False
     try:
         saved = None if store is None else store.load()
         if saved is None or resume is None:
             run = begin()
-            monitor.record(0, run.report)
+            monitor.record(run)
         else:
             run = resume(saved.state)
             monitor.restore(saved.history)
-            iteration, ended = int(saved.history["iteration"][-1]), _has_ended(run, tol)
-        while iteration < max_iter and not ended:
+        while monitor.iteration < max_iter and not run.exhausted and not monitor.remaining < tol:
             run.advance()
-            iteration += 1
-            monitor.record(iteration, run.report)
-            ended = _has_ended(run, tol)
+            monitor.record(run)
             if store is not None:
                 store.offer(partial(_save, run, monitor))
     except KeyboardInterrupt:
         interrupted = True
     if run is None:
         return None
-    converged = ended and run.has_converged(tol)  # before the first iteration no fit has
-    return FitEnd(run, monitor.history(), iteration, converged, interrupted)
+    return FitEnd(run, monitor.history(), monitor.iteration, monitor.remaining < tol, interrupted)
 
 
 def end_of_preliminary_fit(begin: Callable[[], AnyRun], max_iter: int, tol: float) -> AnyRun:
@@ -588,13 +624,11 @@ def finish_fit(end: FitSummary, dtype: np.dtype[Any], max_iter: int, tol: float)
         raise KeyboardInterrupt
     if end.converged:
         return
-    residuals = end.history.get("residual")
-    if residuals is not None and "loss" in end.history:
-        why = f"and the last ten still lowered the loss by {residuals[-1]:.2g} percent (tol={tol:g})"
-    elif residuals is None:
-        why = f"and each still added more than tol={tol:g} nats per token to the bound"
+    remaining = end.history["remaining"][-1]
+    if "loss" in end.history:
+        why = f"and the last ten still lowered the loss by {remaining:.2g} percent (tol={tol:g})"
     else:
-        why = f"with a possible gain of up to {residuals[-1]:.2g} nats per token (tol={tol:g})"
+        why = f"and could still gain about {remaining:.2g} nats per token (tol={tol:g})"
     if end.n_iter < max_iter:
         message = f"After {end.n_iter} iterations rounding hides further gains, {why}: raise tol"
         if dtype == np.float32:
@@ -612,8 +646,24 @@ class _Monitor:
         self._entries: list[Entry] = []
         self._started = time.perf_counter()
 
-    def record(self, iteration: int, report: Progress) -> None:
-        entry: Entry = {"iteration": iteration, "seconds": time.perf_counter() - self._started, **report.columns()}
+    @property
+    def iteration(self) -> int:
+        """Return the number of the last iteration; before the start it is -1."""
+        return len(self._entries) - 1
+
+    @property
+    def remaining(self) -> float:
+        """Return an estimate of what can still be gained; infinity before the first iteration."""
+        return float(self._entries[-1]["remaining"]) if self._entries else float("inf")
+
+    def record(self, run: Iterative) -> None:
+        """Add the current point of a run."""
+        iteration, columns = self.iteration + 1, run.report.columns()
+        name = "objective" if "objective" in columns else "bound"
+        values = [*(entry[name] for entry in self._entries), columns[name]]
+        remaining = run.remaining(values) if iteration else float("inf")
+        seconds = time.perf_counter() - self._started
+        entry: Entry = {"iteration": iteration, "seconds": seconds, **columns, "remaining": remaining}
         self._entries.append(entry)
         for listener in self._listeners:
             listener(dict(entry))
@@ -629,10 +679,6 @@ class _Monitor:
         history = {name: np.array([entry[name] for entry in self._entries]) for name in names}
         history["iteration"] = history["iteration"].astype(np.int64)
         return history
-
-
-def _has_ended(run: Iterative, tol: float) -> bool:
-    return run.exhausted or run.has_converged(tol)
 
 
 def _save(run: Any, monitor: _Monitor) -> SavedFit:

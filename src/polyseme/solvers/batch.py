@@ -1,9 +1,8 @@
 """Many fits of the same counts by coordinate ascent: starts, resampled documents, numbers of topics.
 
 Each fit runs in compiled code without Python between its iterations, and threads take one problem after the other, so
-many small fits use all cores. The counts and their transpose are shared. After the same number of iterations, a fit has
-the bits of a fit by `SCD` of its documents from the same start, whatever the other problems and the number of threads
-are.
+many small fits use all cores. The counts and their transpose are shared. A fit ends where a fit by `SCD` of its
+documents from the same start ends, with the same bits, whatever the other problems and the number of threads are.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Problem:
     n_topics : int
         Number of topics.
     start : int, array of shape (n_topics, n_words), or pair of arrays
-        The seed of a random start, P(w|z) with documents folded in, or P(z|d) and P(w|z).
+        The seed of a start from documents, P(w|z) with documents folded in, or P(z|d) and P(w|z).
     document_weights : array of shape (n_documents,), default=None
         Weights of the documents, for example how often a resample has drawn each of them. A document of weight zero
         takes no part, and its P(z|d) is zero. None: all are one.
@@ -73,7 +72,7 @@ class BatchFit:
     n_iter : int
         Number of iterations.
     converged : bool
-        Whether the last ten iterations gained at most `tol`, or rounding hides further gains.
+        Whether the criterion of `tol` holds at the end.
     """
 
     doc_topic: Array
@@ -104,7 +103,7 @@ def fit_batch(
     max_iter : int, default=1000
         Maximum number of iterations of a fit.
     tol : float, default=1e-3
-        A fit ends when ten iterations have gained at most this many nats per token.
+        A fit ends when an estimate of what it can still gain is below this many nats per token, as in `PLSA`.
     n_threads : int, default=1
         Number of threads. Results do not depend on it.
     solver : SCD, default=None
@@ -171,7 +170,7 @@ def _fit(
     theta, phi = _start(corpus, Model(K), problem.start)
     fit = CoordinateFit(*from_plsa(corpus, theta, phi))
     counts = FitCounts(corpus.by_doc, corpus.by_word, corpus.totals, corpus.weights)
-    n_iter = fit.run(
+    n_iter, remaining = fit.run(
         counts, K, passes=settings.passes, extrapolate=settings.extrapolate, max_iter=max_iter, tol=tol, stop=stop
     )
     end = Unnormalized(fit.docs, fit.words)
@@ -180,16 +179,16 @@ def _fit(
         complete = np.zeros((corpus.all_documents.n_docs, K), dtype=corpus.dtype)
         complete[corpus.kept] = doc_topic
         doc_topic = complete
-    converged = fit.exhausted or fit.remaining <= tol
     return BatchFit(
-        np.ascontiguousarray(doc_topic), np.ascontiguousarray(end.phi[:, :K].T), fit.log_likelihood, n_iter, converged
-    )
+        np.ascontiguousarray(doc_topic), np.ascontiguousarray(end.phi[:, :K].T), fit.log_likelihood, n_iter,
+        remaining < tol,
+    )  # fmt: skip
 
 
 def _start(corpus: MemoryCorpus, model: Model, start: Any) -> tuple[Array, Array]:
     """Return theta and phi, padded."""
     if isinstance(start, int | np.integer):
-        return named_start("random", corpus, model, np.random.default_rng(start))
+        return named_start("documents", corpus, model, np.random.default_rng(start))
     if not isinstance(start, tuple):
         phi = given_topics(start, corpus, model)
         return fold_in_shard(model, corpus, phi), phi

@@ -17,6 +17,7 @@ C.-J. Hsieh and I. S. Dhillon. Fast coordinate descent methods with variable sel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -33,6 +34,7 @@ from polyseme.kernels import (
     Want,
     inner,
     padded_width,
+    remaining_gain,
     rescaled_columns,
     row_blocks,
     times_ratio,
@@ -41,9 +43,7 @@ from polyseme.kernels import (
 from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun, end_of_preliminary_fit
 from polyseme.solvers.initialize import named_start
 
-_PATIENCE = 5
-"""Iterations without a smaller gain at the extrapolated point before the gain at the reported point is computed."""
-_SHORT_ITERATIONS, _SHORT_TOLERANCE = 30, 1e-2
+_SHORT_ITERATIONS, _SHORT_TOLERANCE = 30, 1e-3
 """Limits of the short fit of `fitted_factors`."""
 
 
@@ -170,7 +170,6 @@ class SCDRun(SolverRun):
         self._settings, self._multiplicative = settings, settings.multiplicative_steps
         corpus = self._corpus
         self._counts = FitCounts(corpus.by_doc, corpus.by_word, corpus.totals, corpus.weights)
-        self._least_gain, self._waited = float("inf"), 0
         self._begin(start, float("inf"))
 
     @property
@@ -185,18 +184,19 @@ class SCDRun(SolverRun):
         if self._multiplicative > 0:
             self._multiply()
             return
-        value = self.report.log_likelihood
         self._iterate(1)
-        if self._fit.exhausted:
-            self.exhausted = True
-            self.report = self.report._replace(residual=self._gain())
-        elif self._fit.log_likelihood > value:
-            value = self._fit.log_likelihood
-            self.report = Report(value, value, self._residual(self._fit.gap))
+        self.exhausted, value = self._fit.exhausted, self._fit.log_likelihood
+        self.report = Report(value, value, self._fit.gap)
+
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return the gain of the last iterations, or the residual if it is smaller and the run is exhausted.
+
+        Otherwise the residual says too little: half-steps reach nearly what it bounds, and many more can follow.
+        """
+        return super().remaining(values) if self.exhausted else remaining_gain(values)
 
     def snapshot(self) -> Snapshot:
         fit, numbers = self._fit, self.report._asdict()
-        numbers |= {"least_gain": self._least_gain, "waited": float(self._waited)}
         numbers |= {"multiplicative": float(self._multiplicative)}
         numbers |= {f"state{i}": number for i, number in enumerate(fit.numbers.tolist())}
         return Snapshot({"docs": fit.docs}, {"words": fit.words, "extrapolated": fit.extrapolated}, numbers)
@@ -208,7 +208,6 @@ class SCDRun(SolverRun):
         run = cls(settings, problem, Unnormalized(state.docs["docs"], state.array("words", *form)))
         run._fit.extrapolated[:] = state.array("extrapolated", *form)
         run._fit.numbers[:] = [state.numbers[f"state{i}"] for i in range(run._fit.numbers.size)]
-        run._least_gain, run._waited = state.numbers["least_gain"], int(state.numbers["waited"])
         run._multiplicative = int(state.numbers["multiplicative"])
         run.exhausted = run._fit.exhausted
         run.report = Report(*(state.numbers[name] for name in Report._fields))
@@ -246,28 +245,6 @@ class SCDRun(SolverRun):
         self._multiplicative -= 1
         # s_d = n_d, as coordinate ascent needs it at its start
         self._begin(from_plsa(corpus, point.theta, point.phi), max(gain, 0.0) / corpus.tokens)
-
-    def _residual(self, gain: float) -> float:
-        """Return the possible gain at the extrapolated point, or from time to time at the reported point.
-
-        The first costs nothing but can stay large after convergence, so the second is computed when the first does not
-        decrease.
-        """
-        self._least_gain, self._waited = (gain, 0) if gain < self._least_gain else (self._least_gain, self._waited + 1)
-        if self._waited < _PATIENCE:
-            return gain
-        self._waited = 0
-        return self._gain()
-
-    def _gain(self) -> float:
-        """Return the duality gaps of both factors at the current point with s_d = n_d, per token."""
-        corpus = self._corpus
-        point = from_plsa(corpus, self.theta, self.phi)
-        row_sums, word_sums, _ = corpus.sums(*point, Want.ROWS | Want.WORDS)
-        docs = duality_gap(row_sums, column_sums(point.words), point.docs, corpus.totals)
-        mass = column_sums(point.docs, corpus.weights)
-        words = duality_gap(word_sums, mass, point.words, corpus.word_totals)
-        return max(corpus.total_log(docs) + float(words.sum()), 0.0) / corpus.tokens
 
 
 def _filled_scales(corpus: MemoryCorpus, point: Unnormalized) -> Floats:

@@ -17,7 +17,7 @@ D. M. Blei, A. Y. Ng and M. I. Jordan. Latent Dirichlet allocation. Journal of M
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -39,7 +39,7 @@ from polyseme.core.model import EStepResult, Extrapolate, Model, WordTotals
 from polyseme.core.shard import Additive, Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError
-from polyseme.kernels import Array, Floats, Want, inner, padded_width
+from polyseme.kernels import Array, Floats, Want, inner, padded_width, remaining_gain
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint, Extrapolation, points_snapshot, stored_point
 from polyseme.solvers.base import FitProblem, Iterative, Snapshot, SolverRun
 from polyseme.solvers.coordinate import SCD
@@ -66,22 +66,17 @@ class Priors(NamedTuple):
 
 
 class BoundReport(NamedTuple):
-    """Bound and gain of variational Bayes, in nats per token."""
+    """Bound of variational Bayes, in nats per token."""
 
     bound: float
-    gain: float
-    """Mean increase of the bound per iteration, over the last iterations."""
+    residual: float = float("inf")
 
     @property
     def objective(self) -> float:
         return self.bound
 
-    @property
-    def residual(self) -> float:
-        return self.gain
-
     def columns(self) -> dict[str, float]:
-        return {"bound": self.bound, "gain": self.gain}
+        return {"bound": self.bound}
 
 
 class VariationalRun(Iterative):
@@ -222,7 +217,7 @@ class Variational(VariationalSolver):
         self, corpus: Corpus, priors: Priors, expected: Callable[[], Any], phi: Array, rng: np.random.Generator
     ) -> VariationalRun:
         shared = first_lambda(phi, priors, corpus.tokens), priors.alpha.values, priors.eta.values
-        return _BatchRun(self, corpus, priors, _TopicPoint(expected(), corpus.share(shared), ()))
+        return _BatchRun(self, corpus, priors, _TopicPoint(expected(), corpus.share(shared)))
 
     def resume(self, corpus: Corpus, priors: Priors, state: Snapshot) -> VariationalRun:
         return _BatchRun.resumed(self, corpus, priors, state)
@@ -240,13 +235,13 @@ def flat_topics(n_words: int, n_topics: int, rng: np.random.Generator) -> Floats
 def plsa_path(
     corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, priors: Priors | None = None
 ) -> Iterator[SolverRun]:
-    """Yield a fit of PLSA at its random start and after each of a few iterations.
+    """Yield a fit of PLSA at its start from documents and after each of a few iterations.
 
     Variational Bayes removes topics from documents early, because exp(psi(alpha)) is tiny, and they hardly come back.
     Maximum likelihood does not have this problem. `benchmarks/lda.py --variants` measures the difference.
     """
     model = Model(n_topics)
-    theta, phi = named_start("random", corpus, model, rng)
+    theta, phi = named_start("documents", corpus, model, rng)
     run = SCD().begin(FitProblem(model, corpus), theta, phi if priors is None else guided_start(phi, priors))
     yield run
     for _ in range(_START_ITERATIONS):
@@ -404,53 +399,36 @@ class _TopicPoint(NamedTuple):
     """Expected counts of the documents, from which their steps start. None after they were overwritten in memory."""
     shared: Any
     """(lambda, alpha, eta)."""
-    bounds: tuple[float, ...]
-    """Bounds of the last accepted points before this one, at most one for each iteration of a period."""
 
 
 class _BatchEvaluation:
     """Function that evaluates the points of a fit, one in each iteration."""
 
     def __init__(self, settings: Variational, corpus: Corpus, priors: Priors, iteration: int = -1) -> None:
-        self._settings, self._corpus, self._priors = settings, corpus, priors
+        self.settings, self._corpus, self._priors = settings, corpus, priors
         self.iteration = iteration
         """Number of evaluations so far, minus one."""
 
     def __call__(self, point: _TopicPoint) -> EvaluatedPoint[_TopicPoint]:
         """Improve the documents and evaluate the point with them."""
         self.iteration += 1
-        learned = self._priors.learned
         result = self._corpus.run(self._step, point.expected, point.shared)
-        bounds = (*(() if learned and self.iteration <= _HOLD else point.bounds), result.report)
-        step = _TopicPoint(result.next_rows, result.next_shared, bounds[-self._period :])
         used = point._replace(expected=None) if self._corpus.in_memory else point
-        return EvaluatedPoint(used, BoundReport(result.report, self._gain(bounds)), step)
+        return EvaluatedPoint(used, BoundReport(result.report), _TopicPoint(result.next_rows, result.next_shared))
 
     def extrapolate(self, extrapolation: Extrapolation, step: _TopicPoint, last: _TopicPoint) -> _TopicPoint:
-        rows, shared = self._corpus.combine(self._step, extrapolation, step[:2], last[:2])
-        return _TopicPoint(rows, shared, step.bounds)
+        return _TopicPoint(*self._corpus.combine(self._step, extrapolation, step, last))
 
     @property
     def _step(self) -> DirichletStep:
-        refresh = self._settings.refresh
+        refresh = self.settings.refresh
         return DirichletStep(
-            self._settings,
+            self.settings,
             self._priors.alpha.kind,
             self._priors.eta.kind,
             refresh=refresh > 0 and self.iteration > 0 and self.iteration % refresh == 0,
             learn=self._priors.learned and self.iteration >= _HOLD,
         )
-
-    @property
-    def _period(self) -> int:
-        """Return the number of iterations between two starts of the documents from uniform weights."""
-        return max(1, self._settings.refresh)
-
-    def _gain(self, bounds: tuple[float, ...]) -> float:
-        """Return the mean increase of the bound over the last period; infinity before its end."""
-        if len(bounds) <= self._period:
-            return float("inf")
-        return (bounds[-1] - bounds[-1 - self._period]) / self._period
 
 
 class _BatchRun(VariationalRun):
@@ -470,15 +448,14 @@ class _BatchRun(VariationalRun):
     def resumed(cls, settings: Variational, corpus: Corpus, priors: Priors, state: Snapshot) -> _BatchRun:
         """Return the run that made a snapshot."""
         numbers = state.numbers
-        bounds = tuple(numbers[f"bound{i}"] for i in range(int(numbers["n_bounds"])))
         K = priors.alpha.values.size
         eta_form = priors.eta.values.shape, np.float64
         forms = ((corpus.n_words, padded_width(K)), corpus.dtype), ((K,), np.float64), eta_form
-        point = _TopicPoint(*stored_point(corpus, state, "point", forms), bounds)
+        point = _TopicPoint(*stored_point(corpus, state, "point", forms))
         run = cls(settings, corpus, priors, point, int(numbers["evaluated_at"]) - 1)
         run._evaluation.iteration = int(numbers["iteration"])
         last = stored_point(corpus, state, "last", forms) if "last" in state.docs else None
-        run._ascent.restore(None if last is None else _TopicPoint(*last, ()), numbers)
+        run._ascent.restore(None if last is None else _TopicPoint(*last), numbers)
         return run
 
     @property
@@ -497,19 +474,19 @@ class _BatchRun(VariationalRun):
             self._evaluated_at = self._evaluation.iteration
         self._set_report()
 
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return the gain of the last iterations, with at least one start of the documents from uniform weights."""
+        return remaining_gain(values[_HOLD if self._given.learned else 0 :], self._evaluation.settings.refresh)
+
     def snapshot(self) -> Snapshot:
         point, last = self._ascent.point, self._ascent.last_step
         numbers = {
             **self._ascent.numbers,
             "iteration": float(self._evaluation.iteration),
             "evaluated_at": float(self._evaluated_at),
-            "n_bounds": float(len(point.bounds)),
-            **{f"bound{i}": bound for i, bound in enumerate(point.bounds)},
         }
-        return points_snapshot(self._corpus, point[:2], None if last is None else last[:2], numbers)
+        return points_snapshot(self._corpus, point, last, numbers)
 
     def _set_report(self) -> None:
         """Set the report per token. The ascent compares sums, because a division can make different sums equal."""
-        total = self._ascent.report
-        tokens = self._corpus.tokens
-        self.report = BoundReport(total.objective / tokens, total.residual / tokens)
+        self.report = BoundReport(self._ascent.report.objective / self._corpus.tokens)

@@ -10,7 +10,7 @@ single zero would make the score -inf. Words that do not occur in the training t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,7 +22,7 @@ from polyseme.core.shard import split_in_parts, split_tokens
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import Array, Floats, SparseCounts, inner
-from polyseme.solvers.base import Auto, FitProblem, Requirement, Solver, SolverRun
+from polyseme.solvers.base import Auto, FitProblem, MakeStart, Requirement, Solver, SolverRun
 from polyseme.utils import as_seed
 
 
@@ -98,16 +98,19 @@ class EarlyStopping(Solver):
             raise InputError("EarlyStopping: folds must be at least 2 with by='documents'.")
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        solver = self._inner
+        return self.begin_from(
+            problem, lambda _, rows: (theta if rows is None else np.ascontiguousarray(theta[rows]), phi)
+        )
+
+    def begin_from(self, problem: FitProblem, start: MakeStart) -> SolverRun:
+        def begun(part: HeldOut) -> tuple[HeldOut, SolverRun]:
+            return part, self._inner.begin(problem._replace(corpus=part.corpus), *start(part.corpus, part.rows))
+
         if self.folds == 1:
-            held_out = hold_out_tokens(problem.corpus, self.held_out, self.random_state, self.smoothing)
-            inner = solver.begin(problem._replace(corpus=held_out.corpus), theta, phi)
-            return EarlyStoppingRun(inner, [(held_out, inner)], self.patience)
-        scored = []
-        for part in _FOLDS[self.by](problem.corpus, self.folds, self.random_state, self.smoothing):
-            start = theta if part.rows is None else np.ascontiguousarray(theta[part.rows])
-            scored.append((part, solver.begin(problem._replace(corpus=part.corpus), start, phi)))
-        return EarlyStoppingRun(solver.begin(problem, theta, phi), scored, self.patience)
+            scored = begun(hold_out_tokens(problem.corpus, self.held_out, self.random_state, self.smoothing))
+            return EarlyStoppingRun(scored[1], [scored], self.patience)
+        parts = _FOLDS[self.by](problem.corpus, self.folds, self.random_state, self.smoothing)
+        return EarlyStoppingRun(self._inner.begin_from(problem, start), list(map(begun, parts)), self.patience)
 
 
 class EarlyStoppingRun(SolverRun):
@@ -120,6 +123,7 @@ class EarlyStoppingRun(SolverRun):
         self._waited = 0
         self.held_out = [self._mean_score()]
         """Mean log-probability of a held-out token at the start and after every iteration."""
+        self._values = [main.report.objective]
         self._best_score = -np.inf
         self._accept()
 
@@ -146,15 +150,16 @@ class EarlyStoppingRun(SolverRun):
             if not run.exhausted:
                 run.advance()
         self.held_out.append(self._mean_score())
+        self._values.append(self._main.report.objective)
         self._waited += 1
         if self.held_out[-1] > self._best_score:
             self._best_score, self._waited = self.held_out[-1], 0
             self._accept()
         self.exhausted = self._is_stopped or all(run.exhausted for run in runs.values())
 
-    def has_converged(self, tol: float) -> bool:
-        """Return whether held-out tokens have stopped the fit, or the residual is at most `tol`."""
-        return self._is_stopped or super().has_converged(tol)
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return -infinity once held-out tokens have stopped the fit, else what the fit on all documents can gain."""
+        return float("-inf") if self._is_stopped else self._main.remaining(self._values)
 
     @property
     def _is_stopped(self) -> bool:

@@ -18,20 +18,21 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from polyseme.core.model import Model
-from polyseme.core.shard import Shard, document_hashes, mixed_bits
+from polyseme.core.shard import Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import Array, Floats, normalize_columns, padded
+from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, normalize_columns, padded
 
 _NOISE_SHARE = 0.5
 """Weight of a random topic around the unigram in starts from documents."""
-_MOST_NONZEROS = 1 << 18
-"""Non-zeros of the documents from which starts are drawn."""
+_ENOUGH_NONZEROS, _DOCUMENTS_PER_TOPIC = 1 << 18, 10
+"""Non-zeros of the documents from which starts are drawn, but at least so many documents for each topic."""
+_SPREAD, _DECIMALS = 1000.0, 10
+"""Factor of projections whose fractional part is a random number, and decimals by which distinct documents differ."""
 _EQUAL = 1e-12
 """Squared Hellinger distances below this are rounding errors."""
 _UNIGRAM_SHARE = 0.1
@@ -45,67 +46,88 @@ def random_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, va
 
 
 def document_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
-    """Return documents that are far apart, each mixed with a random topic around the unigram.
+    """Return means of groups of documents, each mixed with a random topic around the unigram.
 
-    The documents are drawn as by k-means++ (Arthur and Vassilvitskii 2007): one after the other, with a probability
-    proportional to the squared Hellinger distance to the nearest document drawn before. If fewer than K documents
-    differ, the other topics are random.
+    A group has the documents nearest to one of K documents that are far apart. These are drawn as by k-means++ (Arthur
+    and Vassilvitskii 2007): one after the other, with a probability proportional to the squared Hellinger distance to
+    the nearest document drawn before. If fewer than K documents differ, the other topics are random.
+
+    The random numbers of a document are functions of the projection of sqrt(x_d / n_d) on a random vector, which has a
+    standard normal distribution. They are the same for documents with the same shares of words, in any order, scale
+    and type, and rounding changes them by rounding only.
     """
     phi = random_topics(corpus, n_topics, rng, variance=variance)
-    seed = int(rng.integers(1 << 63))
-    found = corpus.map(partial(_distinct_documents, seed))
-    _, first = np.unique(np.concatenate([shard.hashes for shard in found]), return_index=True)
-    rows = sp.csr_array(sp.vstack([shard.rows for shard in found], format="csr")[first])
-    rows = rows[: _within(np.diff(rows.indptr))]
-    chosen = _far_apart(rows, n_topics, rng)
-    documents = normalize_columns(rows[chosen].toarray().T)
-    phi[:, : len(chosen)] = (1 - _NOISE_SHARE) * documents + _NOISE_SHARE * phi[:, : len(chosen)]
+    found = corpus.map(partial(_candidates, int(rng.integers(1 << 63)), n_topics))
+    projections = np.concatenate([shard.projections for shard in found])
+    shares = sp.csr_array(sp.vstack([shard.shares for shard in found], format="csr"))
+    kept = _sample(projections, np.diff(shares.indptr), n_topics)
+    shares = sp.csr_array(shares[kept])
+    groups = _groups(shares, projections[kept], n_topics, rng)
+    grouped, n_groups = np.flatnonzero(groups >= 0), groups.max() + 1
+    members = sp.csr_array((np.ones(grouped.size), (groups[grouped], grouped)), shape=(n_groups, groups.size))
+    means = normalize_columns((members @ shares).toarray().T)
+    phi[:, :n_groups] = (1 - _NOISE_SHARE) * means + _NOISE_SHARE * phi[:, :n_groups]
     return phi
 
 
-class _Documents(NamedTuple):
-    """Some distinct documents, sorted by hash."""
+class _Candidates(NamedTuple):
+    """Some distinct documents of a shard."""
 
-    hashes: npt.NDArray[np.uint64]
-    """Hashes of a seed and the content of the documents."""
-    rows: sp.csr_array
-    """Their counts, in float64."""
+    projections: Floats
+    shares: sp.csr_array
+    """Their counts, divided by their tokens."""
 
 
-def _distinct_documents(seed: int, shard: Shard, _: Any) -> _Documents:
-    """Return the distinct documents of a shard with the smallest hashes, so that a sample of all shards has them.
-
-    They do not depend on the order, the weights and the number of equal documents.
-    """
+def _candidates(seed: int, n_topics: int, shard: Shard, _: Any) -> _Candidates:
+    """Return the documents of a shard that a sample of all shards can contain."""
     counts = shard.by_doc
+    direction = np.random.default_rng(seed).standard_normal(counts.n_words)
+    projections = np.zeros(counts.n_docs)
+    for rows, block in counts.blocks(NUMBERS_AT_ONCE):
+        roots = np.sqrt(block.values, dtype=np.float64) * direction[block.indices]
+        projections[rows] = block.sums_by_row(roots) / np.sqrt(np.maximum(block.totals, np.finfo(np.float64).tiny))
     lengths = np.diff(counts.indptr)
     possible = np.flatnonzero(lengths if shard.weights is None else lengths * (shard.weights > 0))
-    hashes, first = np.unique(mixed_bits(document_hashes(counts) + np.uint64(seed))[possible], return_index=True)
-    rows = possible[first]
-    n_rows = _within(lengths[rows])
-    matrix = sp.csr_array(counts.take(rows[:n_rows]).matrix()).astype(np.float64)
-    return _Documents(hashes[:n_rows], matrix)
+    kept = possible[_sample(projections[possible], lengths[possible], n_topics)]
+    taken = counts.take(kept)
+    values = taken.values / np.repeat(taken.totals, np.diff(taken.indptr))
+    return _Candidates(
+        projections[kept], sp.csr_array((values, taken.indices, taken.indptr), (kept.size, counts.n_words))
+    )
 
 
-def _within(lengths: Array) -> int:
-    """Return how many of the first documents have at most `_MOST_NONZEROS` non-zeros in total, but at least one."""
-    return max(1, int(np.searchsorted(np.cumsum(lengths), _MOST_NONZEROS, side="right")))
+def _sample(projections: Floats, lengths: Array, n_topics: int) -> Array:
+    """Return distinct documents in random order, until they are enough for the topics and have enough non-zeros."""
+    _, distinct = np.unique(np.round(projections, _DECIMALS), return_index=True)
+    order = distinct[np.argsort(_uniform(projections[distinct], _SPREAD))]
+    enough = int(np.searchsorted(np.cumsum(lengths[order]), _ENOUGH_NONZEROS, side="right"))
+    return np.asarray(order[: max(_DOCUMENTS_PER_TOPIC * n_topics, enough)])
 
 
-def _far_apart(rows: sp.csr_array, n_rows: int, rng: np.random.Generator) -> list[int]:
-    """Return at most `n_rows` rows, drawn with probabilities proportional to the squared distance to those before."""
-    sums = np.asarray(rows.sum(axis=1))
-    roots = sp.csr_array((np.sqrt(rows.data / np.repeat(sums, np.diff(rows.indptr))), rows.indices, rows.indptr))
-    roots.resize(rows.shape)
-    distances, chosen = np.ones(rows.shape[0]), list[int]()
-    while len(chosen) < n_rows and (distances > 0).any():
-        waits = rng.standard_exponential(len(distances))  # the least of waits with these rates draws with these weights
-        chosen.append(int(np.argmin(np.divide(waits, distances, out=np.full_like(waits, np.inf), where=distances > 0))))
-        similarity = roots @ roots[[chosen[-1]]].toarray()[0]
-        distances = np.minimum(distances, np.maximum(1 - similarity, 0))
-        distances[chosen[-1]] = 0
-        distances[distances < _EQUAL] = 0
-    return chosen
+def _uniform(projections: Floats, spread: float) -> Floats:
+    """Return a number in [0, 1) for each document, with a uniform distribution if the spread is large."""
+    return np.asarray(np.mod(projections * spread, 1.0))
+
+
+def _groups(shares: sp.csr_array, projections: Floats, n_groups: int, rng: np.random.Generator) -> Array:
+    """Return for each row the number of the nearest one of rows that are far apart, or -1 if it is like none of them.
+
+    There are fewer groups if there are fewer different rows.
+    """
+    roots = sp.csr_array((np.sqrt(shares.data), shares.indices, shares.indptr), shares.shape)
+    groups, similarity = np.full(shares.shape[0], -1), np.zeros(shares.shape[0])
+    for group in range(n_groups):
+        distances = np.where(1 - similarity > _EQUAL, 1 - similarity, 0)
+        if not distances.any():
+            break
+        # the least of exponential waits with these rates draws with these weights
+        waits = -np.log1p(-_uniform(projections, rng.uniform(1, 2) * _SPREAD))
+        drawn = np.argmin(np.divide(waits, distances, out=np.full_like(waits, np.inf), where=distances > 0))
+        new = roots @ roots[[drawn]].toarray()[0]
+        new[drawn] = 1
+        nearer = new > similarity + _EQUAL
+        groups[nearer], similarity[nearer] = group, new[nearer]
+    return groups
 
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -165,9 +187,9 @@ def pair_of_factors(
 
 
 def check_named_start(name: str) -> None:
-    """Raise InputError if there is no start of this name."""
-    if name not in STARTS:
-        raise InputError(f"init must be one of {', '.join(map(repr, STARTS))} or a pair, got {name!r}.")
+    """Raise InputError unless `name` is "auto" or that of a start."""
+    if name != "auto" and name not in STARTS:
+        raise InputError(f"init must be one of 'auto', {', '.join(map(repr, STARTS))} or a pair, got {name!r}.")
 
 
 def named_start(

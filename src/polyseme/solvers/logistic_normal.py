@@ -79,10 +79,9 @@ class _CorrelatedEvaluation:
     def __init__(self, corpus: MemoryCorpus, diagonal: bool) -> None:
         self._corpus, self._diagonal = corpus, diagonal
         self._weights = _prior_weights(corpus)
-        self._last_bound = float("-inf")
 
     def __call__(self, point: CorrelatedPoint) -> EvaluatedPoint[CorrelatedPoint]:
-        """Return the bound at a point, its difference to the last bound, and the step from there."""
+        """Return the bound at a point, and the step from there."""
         corpus, (posterior, prior, phi) = self._corpus, point
         A, row_max = operand(posterior, phi.dtype, phi.shape[1])
         swept = corpus.sums(A, phi)
@@ -94,6 +93,4 @@ class _CorrelatedEvaluation:
         ones = np.ones(phi.shape[1])
         next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
         next_prior = fit_normal(next_posterior, self._weights, diagonal=self._diagonal)
-        report = BoundReport(bound, bound - self._last_bound)
-        self._last_bound = bound
-        return EvaluatedPoint(point, report, CorrelatedPoint(next_posterior, next_prior, next_phi))
+        return EvaluatedPoint(point, BoundReport(bound), CorrelatedPoint(next_posterior, next_prior, next_phi))

@@ -22,8 +22,7 @@ A. Cichocki and A.-H. Phan. Fast local algorithms for large scale nonnegative ma
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -40,9 +39,9 @@ from polyseme.solvers.base import FitProblem, Requirement, Solver, SolverRun
 from polyseme.solvers.coordinate import Unnormalized, duality_gap
 
 _WINDOW = 10
-"""Iterations over which the residual measures the decrease of the loss."""
+"""Iterations over which the decrease of the loss is measured."""
 _LEAST_SHARE = 1e-3
-"""The residual is measured against at least this share of the loss at the start, because an exact fit has no loss."""
+"""The decrease is measured against at least this share of the loss at the start, because an exact fit has no loss."""
 _KEEP = 0.95
 """Smallest share of a plain multiplicative update that extrapolation keeps. With 0.5, entries fell to nearly zero in a
 few iterations, and hundreds of multiplicative updates were needed to raise them again: fits stopped far too early."""
@@ -109,12 +108,11 @@ class HALS(Solver):
 
 
 class LossReport(NamedTuple):
-    """Loss of a point, and how much the last iterations lowered it."""
+    """Loss of a point."""
 
     loss: float
     """Sum over all entries, weighted."""
     residual: float = np.inf
-    """Decrease of the loss in the last ten iterations, in percent of the loss (at least a thousandth of the first)."""
 
     @property
     def objective(self) -> float:
@@ -123,11 +121,7 @@ class LossReport(NamedTuple):
 
     def columns(self) -> dict[str, float]:
         """Return the columns of the history."""
-        return {"loss": self.loss, "objective": self.objective, "residual": self.residual}
-
-    def after(self, decrease: float) -> LossReport:
-        """Return the report with the decrease of the loss in the last ten iterations, in percent."""
-        return self._replace(residual=decrease)
+        return {"loss": self.loss, "objective": self.objective}
 
 
 class WeightedReport(NamedTuple):
@@ -147,10 +141,6 @@ class WeightedReport(NamedTuple):
     def columns(self) -> dict[str, float]:
         """Return the columns of the history."""
         return {"log_likelihood": self.log_likelihood, "objective": self.objective, "residual": self.residual}
-
-    def after(self, decrease: float) -> WeightedReport:
-        """Return the report itself, because its residual is a bound already."""
-        return self
 
 
 class LossRun(Ascent[Unnormalized], SolverRun):
@@ -177,8 +167,6 @@ class LossRun(Ascent[Unnormalized], SolverRun):
             )  # fmt: skip
         if not np.isfinite(self.report.loss):
             raise InputError(f"loss={problem.model.loss.name!r} of this data is not finite: rescale X.")
-        self._losses = deque([self.report.loss], maxlen=_WINDOW + 1)
-        self._first_loss = self.report.loss
 
     @property
     def theta(self) -> Array:
@@ -196,13 +184,18 @@ class LossRun(Ascent[Unnormalized], SolverRun):
         super().advance()
         if self.exhausted:
             self._use_next_stage()
-        # Once exhausted, ten further iterations would leave the loss as it is.
-        self._losses.extend([self.report.loss] * (_WINDOW + 1 if self.exhausted else 1))
-        iterations = len(self._losses) - 1
-        decrease = (self._losses[0] - self.report.loss) * _WINDOW / iterations
-        scale = max(self.report.loss, _LEAST_SHARE * self._first_loss)
-        share = 100 * decrease / scale if scale > 0 else 0.0
-        self.report = self.report.after(share)
+
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return the decrease of a loss in the last ten iterations in percent, or the possible gain of a likelihood.
+
+        The decrease of the last ten is estimated from fewer at first. An exhausted run would leave the loss as it is.
+        """
+        if self._problem.model.loss.is_likelihood:
+            return super().remaining(values)
+        recent = values[-_WINDOW - 1 :]
+        decrease = (recent[-1] - recent[0]) * _WINDOW / (len(recent) - 1)
+        scale = max(-values[-1], -_LEAST_SHARE * values[0])
+        return 0.0 if self.exhausted or scale <= 0 else 100 * decrease / scale
 
     def _use_next_stage(self) -> None:
         """Continue from the same point with a closer majorizer, if the loss has one."""

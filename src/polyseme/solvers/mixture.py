@@ -66,7 +66,6 @@ class _MixtureEvaluation:
         weights = np.ones(corpus.n_docs) if corpus.weights is None else corpus.weights
         self._weights = np.where(corpus.totals > 0, weights, 0.0)
         self._tokens, self._pseudo_counts = corpus.tokens, pseudo_counts
-        self._last_objective = float("-inf")
 
     def m_step(self, posterior: Floats) -> MixturePoint:
         """Return the parameters that maximize the objective for these posteriors of the documents."""
@@ -76,10 +75,8 @@ class _MixtureEvaluation:
         return MixturePoint(counts / counts.sum(axis=0), documents / documents.sum())
 
     def __call__(self, point: MixturePoint) -> EvaluatedPoint[MixturePoint]:
-        """Return the objective at a point, its difference to the last one, and the step from there."""
+        """Return the objective at a point, and the step from there."""
         posterior, logs = log_sums(log_joint(self.matrix, *point))
         prior = self._pseudo_counts * np.log(point.phi).sum() + _PSEUDO_DOCUMENTS * np.log(point.shares).sum()
         objective = float((logs * self._weights).sum() + prior) / self._tokens
-        report = BoundReport(objective, objective - self._last_objective)
-        self._last_objective = objective
-        return EvaluatedPoint(point, report, self.m_step(posterior))
+        return EvaluatedPoint(point, BoundReport(objective), self.m_step(posterior))

@@ -12,7 +12,7 @@ M. D. Hoffman, D. M. Blei and F. Bach. Online learning for latent Dirichlet allo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -87,6 +87,7 @@ class StepwiseEM(Solver):
         {Requirement.NO_TOPIC_PRIOR, Requirement.SEPARABLE_DOCUMENTS}
     )
     resumable: ClassVar[bool] = True
+    init: ClassVar[str] = "random"
     start_variance: ClassVar[float] = 0.1  # the first batches decide the topics, so these start more similar
     batch_size: int | None = None
     offset: float = 10.0
@@ -494,6 +495,10 @@ class _StepwiseRun(SolverRun):
         mean = numbers["log_sum"] / numbers["tokens"]
         self.report = Report(mean, mean, abs(mean - self.report.log_likelihood))
 
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return the difference to the pass before."""
+        return self.report.residual
+
     def snapshot(self) -> Snapshot:
         numbers = {"passes": float(self._passes), **self.report._asdict()}
         return Snapshot({}, {"joint": self._joint}, numbers)
@@ -531,7 +536,7 @@ class _OnlineVariationalRun(VariationalRun):
     def __init__(self, settings: OnlineVariational, corpus: Corpus, state: PosteriorState, seed: int) -> None:
         self._settings, self._corpus, self._state, self._seed = settings, corpus, state, seed
         self._passes = 0
-        self.report = BoundReport(float("-inf"), float("inf"))
+        self.report = BoundReport(float("-inf"))
 
     @classmethod
     def resumed(
@@ -547,7 +552,7 @@ class _OnlineVariationalRun(VariationalRun):
         found = PosteriorState.from_stream(kinds, StreamState(arrays, numbers))
         run = cls(settings, corpus, found, int(numbers["seed"]))
         run._passes = int(numbers["passes"])
-        run.report = BoundReport(numbers["reported_bound"], numbers["gain"])
+        run.report = BoundReport(numbers["reported_bound"])
         return run
 
     @property
@@ -569,7 +574,11 @@ class _OnlineVariationalRun(VariationalRun):
         )  # fmt: skip
         bound = (self._state.bound + self._topic_bound()) / corpus.tokens
         self._passes += 1
-        self.report = BoundReport(bound, bound - self.report.bound)
+        self.report = BoundReport(bound)
+
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return the difference to the pass before."""
+        return abs(values[-1] - values[-2])
 
     def snapshot(self) -> Snapshot:
         arrays, numbers = self._state.to_stream()
@@ -577,7 +586,6 @@ class _OnlineVariationalRun(VariationalRun):
             "passes": self._passes,
             "seed": self._seed,
             "reported_bound": self.report.bound,
-            "gain": self.report.gain,
         }
         return Snapshot({}, arrays, {**numbers, **run})
 

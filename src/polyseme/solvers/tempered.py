@@ -12,6 +12,7 @@ E. Gaussier and C. Goutte. Relation between PLSA and NMF and implications. SIGIR
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ import numpy as np
 from polyseme.errors import InputError
 from polyseme.kernels import Array
 from polyseme.solvers.ascent import EMRun
-from polyseme.solvers.base import FitProblem, Requirement, Snapshot, Solver, SolverRun
+from polyseme.solvers.base import FitProblem, MakeStart, Requirement, Snapshot, Solver, SolverRun
 from polyseme.solvers.early_stopping import hold_out_tokens
 from polyseme.utils import as_seed
 
@@ -41,6 +42,7 @@ class Tempered(Solver):
     """
 
     name: ClassVar[str] = "tempered"
+    init: ClassVar[str] = "random"
     resumable: ClassVar[bool] = True
     beta: float = 0.9
 
@@ -86,6 +88,7 @@ class HeldOutTempered(Solver):
     """
 
     name: ClassVar[str] = "held-out-tempered"
+    init: ClassVar[str] = "random"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     holds_out: ClassVar[bool] = True
     max_iter: ClassVar[int] = 3000
@@ -109,7 +112,10 @@ class HeldOutTempered(Solver):
             raise InputError(f"HeldOutTempered: tries must be at least 0, got {self.tries!r}.")
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        return HeldOutRun(self, problem, theta, phi)
+        return HeldOutRun(self, problem, lambda *_: (theta, phi))
+
+    def begin_from(self, problem: FitProblem, start: MakeStart) -> SolverRun:
+        return HeldOutRun(self, problem, start)
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,7 @@ class Annealed(Solver):
     """
 
     name: ClassVar[str] = "annealed"
+    init: ClassVar[str] = "random"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.IN_MEMORY})
     start: float = 0.6
     stop: float = 1.0
@@ -185,7 +192,7 @@ class HeldOutRun(_ScheduledRun):
     _improved_at_this_beta: bool
     _waited: int
 
-    def __init__(self, settings: HeldOutTempered, problem: FitProblem, theta: Array, phi: Array) -> None:
+    def __init__(self, settings: HeldOutTempered, problem: FitProblem, start: MakeStart) -> None:
         self._settings = settings
         tokens = hold_out_tokens(problem.corpus, settings.held_out, settings.random_state, settings.smoothing)
         self._problem, self._token_score = problem._replace(corpus=tokens.corpus), tokens.score
@@ -193,7 +200,7 @@ class HeldOutRun(_ScheduledRun):
         self._best_score = -np.inf
         self._failures = 0
         self._lowest_beta = 1.0
-        self._descend(1.0, theta, phi)
+        self._descend(1.0, *start(tokens.corpus, None))
         self._descent_score = self._reference = -np.inf  # the start is not a candidate: it was computed from all words
         self.report = self._inner.report._replace(residual=float("inf"))
 
@@ -202,9 +209,9 @@ class HeldOutRun(_ScheduledRun):
         """Return the best held-out score. The free energies of different betas cannot be compared."""
         return max(self._best_score, self._descent_score)
 
-    def has_converged(self, tol: float) -> bool:
-        """Return whether the schedule has ended; there is no tolerance."""
-        return self.exhausted
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return -infinity once the schedule has ended; there is no tolerance."""
+        return float("-inf") if self.exhausted else float("inf")
 
     def advance(self) -> None:
         inner = EMRun(self._problem._replace(model=self.model), *self._inner.next_factors)
@@ -281,6 +288,10 @@ class AnnealedRun(_ScheduledRun):
         self.report = self._inner.report._replace(
             residual=float("inf") if still_annealing else self._inner.report.residual
         )
+
+    def remaining(self, values: Sequence[float]) -> float:
+        """Return what the fit can still gain at the last beta."""
+        return super().remaining(values[self._settings.steps * len(self._betas) :])
 
     def _with_noise(self, phi: Array) -> Array:
         noisy = phi * self._rng.uniform(1 - self._settings.noise, 1 + self._settings.noise, phi.shape)

@@ -19,11 +19,11 @@ const COURSES = [
     note: "Lower bound of the log evidence, in nats; higher is better.",
   },
   {
-    name: "residual",
-    title: "Residual",
+    name: "remaining",
+    title: "Remaining gain",
     transform: (value) => (value > 0 ? Math.log10(value) : null),
     note:
-      "Upper bound of what further optimization could gain, in nats per token " +
+      "Estimate of what further iterations could gain, in nats per token " +
       "(log scale, base 10).",
   },
 ];
