@@ -104,8 +104,9 @@ def compare(builds: list[Path], path: Path, K: int, options: argparse.Namespace)
     end, better, old_gap, new_gap, iteration, em, seconds, iterations, before = np.median(np.array(rows), axis=0)
     ratio = median(row[2] / row[3] for row in rows) if np.isfinite(new_gap) else float("nan")
     rest = f"  rest {median(rests):.1e}" if rests else ""
+    ends = f"{seconds:.1f} s; iterations {before:.0f} -> {iterations:.0f}"
     print(
-        f"K = {K:4}  end {end:5.2f} ({better:+.1e} nats; {seconds:.1f} s; iterations {before:.0f} -> {iterations:.0f})  "
+        f"K = {K:4}  end {end:5.2f} ({better:+.1e} nats; {ends})  "
         f"to {GAP:g} {ratio:5.2f} ({old_gap:.1f} / {new_gap:.1f} s)  iteration {iteration:5.2f}  EM {em:5.2f}{rest}",
         flush=True,
     )
