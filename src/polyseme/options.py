@@ -215,6 +215,8 @@ EDITING = (
 )
 """Options of `Run.edit`."""
 
+NEW_TOPICS = Option("new_topics", "Add topics for what the topics of the run do not explain in the new documents: N, "
+                    "or auto (a test decides whether there are any).", TOPICS, metavar="auto|N")
 NAMER = Option("namer", "Ask a language model for the names of topics: a model of the package llm (extra llm), local "
                "or remote. It gets words of topics and beginnings of documents.", TOPICS, metavar="MODEL")
 GROUPING = (
@@ -236,10 +238,8 @@ RESAMPLING = (
 N_FOLDS = Option("n_folds", "Number of folds of the documents.", TOPICS, int, 5, ("--folds",), metavar="N", least=2)
 # fmt: on
 
-OPTIONS = {
-    option.name: option
-    for option in (*SEARCHING, *EDITING, *GROUPING, METADATA, EVERY, *RESAMPLING, LEVEL, NAMER, N_FOLDS, *FIT)
-}
+_OF_RUNS = (*SEARCHING, *EDITING, *GROUPING, METADATA, EVERY, *RESAMPLING, LEVEL, NEW_TOPICS)
+OPTIONS = {option.name: option for option in (*_OF_RUNS, NAMER, N_FOLDS, *FIT)}
 """The options by name. Options of the same name have the same flag."""
 
 

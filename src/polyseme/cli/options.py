@@ -103,9 +103,14 @@ def _read_seeds(path: Path | None) -> dict[str, list[str]] | None:
     return read_seeds(path)
 
 
+def _number_or_auto(value: str | None) -> str | int | None:
+    return int(value) if value is not None and value.isdecimal() else value
+
+
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "language": lambda language: None if language == "none" else language,
     "stop_words": _read_stop_words,
     "seeds": _read_seeds,
+    "new_topics": _number_or_auto,
 }
 """Functions from values on the command line to those in Python."""

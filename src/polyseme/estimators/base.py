@@ -213,6 +213,8 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
     """Whether `with_edited_topics` can merge and remove topics and ban words."""
     _refits: ClassVar[bool] = False
     """Whether `refitting` can start a fit from the current topics."""
+    _adds_topics: ClassVar[bool] = False
+    """Whether `with_added_topics` can add topics to those of a fit."""
     _fitted: FittedTopics
     """The fitted model, `fitted_` in a file."""
     _training: TrainingDocuments | None = None
@@ -381,6 +383,19 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
             raise UnsupportedError(
                 f"The topics of a {type(self).__name__} that was fitted to a loss without a likelihood cannot be "
                 "merged, removed or changed: rename them, or fit with loss='kullback-leibler'."
+            )
+
+    def _check_adds_topics(self) -> None:
+        """Raise UnsupportedError if topics cannot be added to those of this class or of this fit."""
+        if not self._adds_topics:
+            raise UnsupportedError(
+                f"Topics cannot be added to those of a {type(self).__name__}: add the documents without new topics, or "
+                "fit again."
+            )
+        if not self._topics.inference.is_likelihood:
+            raise UnsupportedError(
+                f"Topics cannot be added to a {type(self).__name__} that was fitted to a loss without a likelihood: "
+                "fit with loss='kullback-leibler'."
             )
 
     @property

@@ -232,6 +232,7 @@ class PLSA(TopicEstimator):
     _weighs_entries = True
     _edits_topics = True
     _refits = True
+    _adds_topics = True
 
     def __init__(
         self,
@@ -437,14 +438,51 @@ class PLSA(TopicEstimator):
             A new fitted model with the parameters of this one.
         """
         check_is_fitted(self)
-        given = checked_topics(components)
         before = self._fitted
-        if given.shape[1] != before.topic_word.shape[1]:
-            raise InputError(f"components must have the model's {before.topic_word.shape[1]} words.")
+        given = _checked_for(before, components)
         model = copy(self)
         model.n_components = len(given)
         model._fitted = replace(
             before, topic_word=normalize_rows(given).astype(before.topic_word.dtype), active=np.ones(len(given), bool)
+        )
+        return model._fold_in_documents(X, sample_weight)
+
+    def with_added_topics(self, components: Any, X: Any, sample_weight: Any = None) -> PLSA:
+        """Return a copy of the fitted model with more topics, with documents folded in.
+
+        Nothing is fitted. The topics of this model keep their numbers and, to the last bit, their words; the added ones
+        follow them. A word that occurs in X and has probability zero in all topics gets its unigram probability in
+        every topic, as in `with_documents`.
+
+        Parameters
+        ----------
+        components : array-like of shape (n_added, n_words)
+            The topics to add. Rows are normalized.
+        X : array-like or sparse matrix of shape (n_documents, n_words), or DiskCorpus
+            Counts, or shards on disk.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        PLSA
+            A new fitted model.
+
+        Raises
+        ------
+        UnsupportedError
+            If the model was fitted to a loss without a likelihood.
+        """
+        check_is_fitted(self)
+        self._check_adds_topics()
+        before = self._fitted
+        added = normalize_rows(_checked_for(before, components)).astype(before.topic_word.dtype)
+        model = copy(self)
+        model.n_components = before.n_topics + len(added)
+        model._fitted = replace(
+            before,
+            topic_word=np.vstack([before.topic_word, added]),
+            active=np.append(before.active, np.ones(len(added), bool)),
         )
         return model._fold_in_documents(X, sample_weight)
 
@@ -535,6 +573,14 @@ class PLSA(TopicEstimator):
             parts = corpus.map(partial(background_tokens, inference, by_document), rows, (folded.fitted.topic_word,))
             np.divide(np.sum(parts, axis=0), corpus.word_totals, out=shares, where=corpus.word_totals > 0)
         return {"word_background_": shares}
+
+
+def _checked_for(fitted: FittedTopics, components: Any) -> Floats:
+    """Return topics as `checked_topics`; they must have the words of the model."""
+    given, n_words = checked_topics(components), fitted.topic_word.shape[1]
+    if given.shape[1] != n_words:
+        raise InputError(f"components must have the model's {n_words} words.")
+    return given
 
 
 def checked_topics(components: Any) -> Floats:

@@ -69,7 +69,12 @@ def names_after_refit(names: Mapping[int, str], hidden: Sequence[int], before: A
     from_model = {topic: name for topic, name in enumerate(after._own_topic_names) if name}
     kept = {int(order[topic]): name for topic, name in names.items() if distance[topic] <= 1 - MIN_OVERLAP}
     moved = sorted(int(order[topic]) for topic in hidden if distance[topic] <= 1 - MIN_OVERLAP)
-    return {"topic_names": {**kept, **from_model}, "automatic_names": (), "hidden_topics": tuple(moved)}
+    return {
+        "topic_names": {**kept, **from_model},
+        "automatic_names": (),
+        "hidden_topics": tuple(moved),
+        "fitted_to": (),
+    }
 
 
 def refresh_run(

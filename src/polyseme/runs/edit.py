@@ -223,6 +223,7 @@ def _names_after(run: Run, edits: Edit, origin: list[list[int]], hidden: Sequenc
         "topic_names": edits.names(origin, run.info.topic_names),
         "automatic_names": _names_without(run, kept, hidden),
         "hidden_topics": edits.hidden(origin, run.info.hidden_topics),
+        "fitted_to": tuple(run.info.fitted_to[group[0]] for group in origin) if run.info.fitted_to else (),
     }
 
 

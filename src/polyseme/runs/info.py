@@ -224,6 +224,17 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
+class NewTopic:
+    """A topic that an update has added."""
+
+    topic: int
+    documents: int
+    """Number of new documents with this main topic."""
+    typical: tuple[str, ...]
+    """Ids of the new documents that have most of its tokens."""
+
+
+@dataclass(frozen=True)
 class Update:
     """Documents that were added to a run."""
 
@@ -231,6 +242,11 @@ class Update:
     inputs: tuple[str, ...]
     documents: int
     refit: bool = False
+    new_topics: tuple[NewTopic, ...] = ()
+    p_value: float | None = None
+    """Probability of what was found in these documents if there is no new topic; None if it was not tested."""
+    faded: tuple[int, ...] = ()
+    """Topics that are much less frequent in these documents than before."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +305,8 @@ class RunInfo:
     before: RunInfo | None = None
     """Facts about the run before the last edit, to undo it; None if there is nothing to undo."""
     updates: tuple[Update, ...] = ()
+    fitted_to: tuple[tuple[int, ...], ...] = ()
+    """First and last row, exclusive, of the documents that each topic was fitted to; empty if these are all."""
     title: str | None = None
     page_text: Literal["auto", "full", "excerpt", "none"] = "auto"
     """How much of each document's text the explorer page contains."""
@@ -313,6 +331,10 @@ class RunInfo:
             above = n_topics
         if len(self.reproducibility) not in (0, self.model.n_topics):
             raise ValueError("reproducibility must be one for each topic")
+        if len(self.fitted_to) not in (0, self.model.n_topics):
+            raise ValueError("fitted_to must be one for each topic")
+        if any(len(rows) != 2 or not rows[0] < rows[1] <= self.documents for rows in self.fitted_to):
+            raise ValueError("fitted_to must be ranges of the documents")
         if self.before is not None and (self.before.before or self.before.edits != self.edits[:-1] or not self.edits):
             raise ValueError("before must be the run before the last of its edits")
         for name, topics in (("junk", self.junk or ()), ("hidden_topics", self.hidden_topics)):

@@ -566,7 +566,9 @@ class Run:
 
         return copy_run(self, Path(folder), overwrite=overwrite)
 
-    def update(self, source: Any, *, refit: bool = False, verbose: int = 0, **reading: Any) -> Run:
+    def update(
+        self, source: Any, *, refit: bool = False, new_topics: str | int | None = None, verbose: int = 0, **reading: Any
+    ) -> Run:
         """Add documents to the run and compute their topic weights.
 
         The vocabulary does not change. Documents that are already in the run (same id in the same file) are skipped.
@@ -577,6 +579,11 @@ class Run:
             Documents, as in `polyseme.fit`.
         refit : bool, default=False
             Whether to fit the topics again to all documents. By default the topics do not change.
+        new_topics : "auto", int or None, default=None
+            Number of topics to add for what the topics of the run do not explain in the new documents. "auto" tests
+            whether there is anything new, and chooses the number; the test finds a topic in documents without a new
+            one with a probability of at most 0.001. The other topics keep their numbers, names and words.
+            `info.updates[-1]` says which topics were added, from which documents, and which topics have faded.
         verbose : int, default=0
             Whether to show progress.
         **reading : object
@@ -590,7 +597,9 @@ class Run:
         from polyseme.runs.update import update_run
 
         reader = open_source(source, **reading)
-        return update_run(self.path, reader, refit=refit, report=reporter(verbose), caller=self).run
+        return update_run(
+            self.path, reader, refit=refit, new_topics=new_topics, report=reporter(verbose), caller=self
+        ).run
 
     def edit(
         self,

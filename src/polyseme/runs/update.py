@@ -1,4 +1,4 @@
-"""New documents in a run. The topics are kept, or fitted again."""
+"""New documents in a run. The topics are kept, with or without new ones beside them, or fitted again."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter
 from polyseme.runs.changes import changed_info, names_after_refit, new_levels, page_of, refolded
 from polyseme.runs.info import Duplicates, Update
+from polyseme.runs.new_topics import checked_new_topics, find_topics, with_added_topics
 from polyseme.runs.reading import reader_notes, reading_progress, without_banned
 from polyseme.runs.run import Run, open_run
 from polyseme.runs.searching import INDEX_FILE, store_index
@@ -40,31 +41,53 @@ class Updated(NamedTuple):
     interrupted: bool = False
     """Whether Ctrl-C stopped the fit."""
 
+    @property
+    def entry(self) -> Update:
+        """What run.json says about the update."""
+        return self.run.info.updates[-1]
+
 
 def update_run(
     path: Path,
     reader: Reader,
     *,
     refit: bool = False,
+    new_topics: str | int | None = None,
     report: Reporter,
     caller: Run | None = None,
 ) -> Updated:
-    """Add the documents of a reader that the run does not contain yet. If there are none, the run does not change."""
+    """Add the documents of a reader that the run does not contain yet. If there are none, the run does not change.
+
+    new_topics : number of topics to add for the new documents, or "auto"; None adds none.
+    """
+    if new_topics is not None:
+        new_topics = checked_new_topics(new_topics, refit=refit)
     documents = _NewDocuments(reader)
     has_index = (path / INDEX_FILE).is_file()
     try:
         with rewrite_run(path, report, caller=caller) as (run, draft):
             if refit:
                 run.model._check_refits()
+            if new_topics is not None:
+                run.model._check_adds_topics()
             shards, duplicates = _append(run, draft, documents)
-            model, interrupted = refolded(run.model, shards, refit=refit, report=report)
+            found = None if new_topics is None else find_topics(run, shards, new_topics, report)
+            if found is not None and len(found.topics):
+                model, interrupted = run.model.with_added_topics(found.topics, shards), False
+            else:
+                model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)
             entry = Update(timestamp(), tuple(reader.names), documents.n_added, refit)
+            if found is not None:
+                entry = replace(entry, p_value=found.p_value, faded=found.faded)
             info = changed_info(run, shards, duplicates=duplicates, updates=(*run.info.updates, entry))
-            if refit:
+            if found is not None and len(found.topics):
+                info = with_added_topics(run, draft, shards, found, info)
+            elif refit:
                 names = names_after_refit(info.topic_names, info.hidden_topics, run.model, model)
                 info = replace(info, **names, **new_levels(run, draft, shards))
             else:
+                info = replace(info, fitted_to=info.fitted_to or ((0, run.info.documents),) * run.levels[0])
                 _fold_in_levels(run, draft, shards)
             draft.finish(info, page=page_of(run))
             without_words, perplexity = _new_documents(model, shards, run.info.documents)

@@ -123,7 +123,7 @@ class RunDraft:
         if name not in self._stages:
             self.run.store.info = make()
             self._stages += (name,)
-            self._record_files()
+            self.record_files()
             write_sealed(self.folder / STAGES_FILE, Progress(self._settings, self._stages, self.info), self.files)
 
     # parts of the run
@@ -212,7 +212,7 @@ class RunDraft:
         if (self.folder / RUN_FILE).is_file():  # the interrupted call has written everything
             self._use_written(title=info.title)
         else:
-            self._record_files()
+            self.record_files()
             levels = [run.level(n_topics) for n_topics in run.levels]  # in use until the end: each model is read once
             with self.report.stage("Naming topics"):
                 self._name_topics(levels)
@@ -221,7 +221,7 @@ class RunDraft:
             if page is not None:
                 with self.report.stage("Writing the explorer page"):
                     run.explore(self.folder / PAGE_FILE, text=page)
-            self._record_files()
+            self.record_files()
             for name in (f"{TEXTS}.index", f"{TEXTS}.blocks"):
                 self.files.entries.pop(name, None)
             run.store.write()
@@ -291,7 +291,7 @@ class RunDraft:
             return None
         return before.store.places
 
-    def _record_files(self) -> None:
+    def record_files(self) -> None:
         """Add the digests of new files to the manifest, and remove the entries of files that no longer exist."""
         listed = _draft_files(self.folder)
         if (self.folder / _SHARDS_MANIFEST).is_file():

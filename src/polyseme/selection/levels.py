@@ -125,11 +125,43 @@ def split_topics(model: PLSA, X: Any, n_topics: int, *, rows: Array, random_stat
         if n_children == 1:
             topics.append(parent)
             continue
-        expected = tokens.enough(topic)
-        split = PLSA(int(n_children), max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, random_state=random_state)
-        children = _fitted(split.set_params(n_jobs=model.n_jobs), expected.matrix()).components_
-        topics.append((1 - _PARENT_SHARE) * children + _PARENT_SHARE * parent)
+        topics.append(_children(tokens, topic, int(n_children), parent, model.n_jobs, random_state))
     return normalize_rows(np.concatenate(topics))
+
+
+def _children(
+    tokens: TopicTokens, topic: int, n_children: int, parent: Floats, n_jobs: int | None, random_state: int
+) -> Floats:
+    """Return P(w|z) of the children of a topic, fitted to its tokens. `parent` is its P(w|z), 1 x words."""
+    split = PLSA(n_children, max_iter=_SPLIT_ITERATIONS, tol=_SPLIT_TOL, n_jobs=n_jobs, random_state=random_state)
+    children = _fitted(split, tokens.enough(topic).matrix()).components_
+    return np.asarray((1 - _PARENT_SHARE) * children + _PARENT_SHARE * parent)
+
+
+def add_children(
+    above: PLSA, level: PLSA, topics: Array, X: Any, rows: Array, corpus: Any, *, random_state: int
+) -> PLSA:
+    """Return the model of a finer level with children of topics that the level above has got in addition.
+
+    The other topics of the level do not change. A topic gets as many children as the others have on average, if it has
+    enough documents.
+
+    above : the level above, with the new topics. topics : the new topics. X, rows : counts of the documents that the
+    new topics were fitted to, and their rows. corpus : all documents.
+    """
+    fitted, documents = above._fitted, above._training
+    assert documents is not None
+    counts = sparse_counts(X, fitted.topic_word.dtype)
+    tokens = TopicTokens(fitted, documents.take(rows), counts, n_threads=effective_threads(above.n_jobs))
+    most = np.maximum(tokens.n_documents()[topics] // MIN_DOCUMENTS, 1)
+    usual = round(level._fitted.n_topics / (fitted.n_topics - len(topics)))
+    added = []
+    for topic, limit in zip(topics.tolist(), most.tolist(), strict=True):
+        parent, n_children = fitted.topic_word[topic : topic + 1].astype(np.float64), min(usual, limit)
+        added.append(
+            parent if n_children < 2 else _children(tokens, topic, n_children, parent, above.n_jobs, random_state)
+        )
+    return level.with_added_topics(np.concatenate(added), corpus)
 
 
 def children_in_proportion(weights: Floats, n_children: int, most: Array) -> Array:
