@@ -375,6 +375,13 @@ def synthetic_corpus(
     -------
     SyntheticCorpus
         The model; its documents are drawn when they are read.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> corpus = synthetic_corpus(100, n_topics=3, n_words=50, length=20, random_state=0)
+    >>> corpus.counts().shape
+    (100, 50)
     """
     if model not in _MODELS:
         raise InputError(f"model must be 'lda' or 'plsa', got {model!r}.")

@@ -1,15 +1,18 @@
 """The documentation: its code runs, its figures name their commands, and its links have targets.
 
-The blocks of a page run in order in an empty folder. `python` blocks are executed. In `console` blocks, lines after `$`
-are polyseme commands, which must succeed; the other lines are their output in that order, and `...` skips lines. `py`
-blocks are copies of sources (tools/include_source.py) and are compared with them.
+The blocks of a page run in order in an empty folder. `python` blocks are executed. A `text` block right after one is
+its output, which must be equal, unless the line before it is `<!-- varies: REASON -->`. In `console` blocks, lines
+after `$` are polyseme commands, which must succeed; the other lines are their output in that order, and `...` skips
+lines. `py` blocks are copies of sources (tools/include_source.py) and are compared with them.
 """
 
 import importlib.util
 import re
 import shlex
 import sys
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -27,6 +30,7 @@ MARKDOWN = [
     *(ROOT / folder / name for folder, name in (("reproductions", "README.md"), ("benchmarks", "RESULTS.md"))),
 ]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"^```python\n((?:(?!^```).)*?)^```\n\n(<!-- varies: .+? -->\n)?```text\n(.*?)^```$", re.M | re.S)
 
 
 def blocks(page):
@@ -58,6 +62,11 @@ def run_console(block, monkeypatch):
             printed = printed[printed.index(words(line)) + 1 :]
 
 
+def lines(text):
+    """Return the lines of an output without spaces at their ends."""
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
 def words(line):
     """Return a line of output without the borders of a table and repeated spaces."""
     return " ".join(re.sub(r"[│┃|]", " ", line).split())
@@ -79,11 +88,16 @@ def test_page_runs(page, tmp_path, monkeypatch, docstrings_of):
     module = ModuleType("docs_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
+    shown = {code: (varies, text) for code, varies, text in OUTPUT.findall(page.read_text(encoding="utf-8"))}
     for kind, block in blocks(page):
         if "\nimport mlflow\n" in block:
             pytest.importorskip("mlflow")  # no dependency: the rest of the page has run
         if kind == "python":
-            exec(compile(block, str(page), "exec"), module.__dict__)
+            with redirect_stdout(StringIO()) as printed:
+                exec(compile(block, str(page), "exec"), module.__dict__)
+            varies, text = shown.get(block.lstrip("\n"), ("yes", ""))
+            assert printed.getvalue() or not text, f"nothing is printed, but the page shows\n{text}"
+            assert varies or lines(printed.getvalue()) == lines(text)
         else:
             run_console(block, monkeypatch)
 
@@ -137,8 +151,9 @@ SETTINGS = (
 
 
 def paragraphs(page):
-    """Return the paragraphs of each section, without code."""
-    text = re.sub(r"^```(?:py|python|console)\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    """Return the paragraphs of each section, without code and what it prints."""
+    text = OUTPUT.sub("", page.read_text(encoding="utf-8"))
+    text = re.sub(r"^```(?:py|python|console)\n.*?^```$", "", text, flags=re.M | re.S)
     return [re.split(r"\n\s*\n", section) for section in re.split(r"^(?=#+ )", text, flags=re.M)]
 
 

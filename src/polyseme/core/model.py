@@ -67,6 +67,15 @@ class Background:
     References
     ----------
     L. Hong (2012). Probabilistic latent semantic analysis. Tutorial, Lehigh University.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA, Background
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, background=Background(0.2), random_state=0, tol=0.1).fit(X)
+    >>> model.background_weight_
+    0.2
     """
 
     joint: ClassVar[bool] = False
@@ -171,6 +180,15 @@ class JointBackground(Background):
     References
     ----------
     L. Hong (2012). Probabilistic latent semantic analysis. Tutorial, Lehigh University.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA, JointBackground
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, background=JointBackground(0.2), random_state=0, tol=0.1).fit(X)
+    >>> model.doc_background_.shape
+    (4,)
     """
 
     joint: ClassVar[bool] = True

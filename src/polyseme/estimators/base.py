@@ -1014,6 +1014,19 @@ def load(path: str | PathLike[str], *, check_documents: bool = True) -> Estimato
     ------
     ModelFileError
         If the file is damaged, is not a model file, or was written by a newer version.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from polyseme import PLSA, load
+    >>> model = PLSA(2, random_state=0).fit(np.eye(4))
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "model")
+    ...     again = load(Path(folder) / "model")
+    >>> bool((again.components_ == model.components_).all())
+    True
     """
     from polyseme import estimators
     from polyseme.core.model import Background, JointBackground

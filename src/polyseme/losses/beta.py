@@ -38,6 +38,16 @@ class Beta(Loss):
     ----------
     Fevotte, C., and Idier, J. (2011). Algorithms for nonnegative matrix factorization with the beta-divergence. Neural
     Computation 23, 2421-2456.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.losses import Beta
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, loss=Beta(1.5), random_state=0, tol=0.1).fit(X)
+    >>> model.solver_
+    'mm'
     """
 
     beta: float

@@ -64,6 +64,12 @@ def label_agreement(doc_topic: Array, labels: Any) -> Agreement:
     -------
     Agreement
         Hard and soft measures.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import label_agreement
+    >>> label_agreement([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], ["a", "a", "b"]).purity
+    1.0
     """
     theta = np.asarray(doc_topic, dtype=np.float64)
     names, numbers = label_numbers(labels, theta.shape[0])

@@ -354,6 +354,16 @@ def evaluate(
     -------
     Evaluation
         The measures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.metrics import evaluate
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> found = evaluate(PLSA(2, random_state=0).fit(X), X, n_words=2)
+    >>> found.diversity
+    1.0
     """
     unknown = [measure for measure in measures if measure not in WINDOWS]
     if unknown:

@@ -118,6 +118,12 @@ def effective_topics(doc_topic: Array) -> Floats:
     -------
     array of shape (n_documents,)
         From 1 (one topic) to K (equal weights).
+
+    Examples
+    --------
+    >>> from polyseme.metrics import effective_topics
+    >>> effective_topics([[1.0, 0.0], [0.5, 0.5]])
+    array([1., 2.])
     """
     theta = np.asarray(doc_topic, dtype=np.float64)
     logs = np.log(theta, out=np.zeros_like(theta), where=theta > 0)
@@ -212,6 +218,12 @@ def frex(topic_word: Array, *, weight: float = 0.7) -> Floats:
     References
     ----------
     - Bischof, J. M., and Airoldi, E. M. (2012). Summarizing topical content with word frequency and exclusivity. ICML.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import frex
+    >>> frex([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]).argmax(axis=1)
+    array([0, 2])
     """
     if not 0 <= weight <= 1:
         raise InputError(f"weight must be between 0 and 1, got {weight}.")
@@ -261,6 +273,12 @@ def word_topics(topic_word: Array, topic_weights: Floats) -> Floats:
     -------
     array of shape (n_words, K)
         P(z|w); zeros for words that no topic has.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import word_topics
+    >>> word_topics([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]).shape
+    (2, 2)
     """
     joint = np.asarray(topic_word, dtype=np.float64).T * np.asarray(topic_weights, dtype=np.float64)
     return normalize_rows(joint)
@@ -291,6 +309,12 @@ def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoot
     -------
     array of shape (n_rows, n_others)
         The distances.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import distances
+    >>> distances([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]).round(2)
+    array([[0., 1.]])
     """
     if metric not in METRICS:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.")
@@ -430,7 +454,15 @@ def align(topics: Array, others: Array, metric: str = "total-variation") -> tupl
         ``others[order[i]]`` is the match of ``topics[i]``; -1 for a topic without a match, if there are fewer others.
     distance : array of shape (K,)
         Distance of each pair; 1 without a match, infinite for "symmetric-kl".
+
+    Examples
+    --------
+    >>> from polyseme.metrics import align
+    >>> order, distance = align([[0.9, 0.1], [0.2, 0.8]], [[0.1, 0.9], [0.9, 0.1]])
+    >>> order
+    array([1, 0])
     """
+    topics, others = np.asarray(topics), np.asarray(others)
     if metric == "total-variation":
         cost = np.array([0.5 * np.abs(others - topic).sum(axis=1) for topic in topics])
     else:
@@ -487,6 +519,13 @@ def stability(topic_word: Array, runs: Iterable[Array], *, n_words: int = 10) ->
     -------
     Stability
         Similarity of each topic.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import stability
+    >>> topics = [[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]]
+    >>> stability(topics, [topics]).topics.shape
+    (2,)
     """
     topics = np.asarray(topic_word, dtype=np.float64)
     others = [np.asarray(run, dtype=np.float64) for run in runs]

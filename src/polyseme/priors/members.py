@@ -54,6 +54,16 @@ class Dirichlet(Prior):
     ----------
     alpha : float or sequence of float
         Concentration, greater than zero: one number, or one per column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import Dirichlet
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, topic_word_prior=Dirichlet(1.1), random_state=0, tol=0.1).fit(X)
+    >>> bool((model.components_ > 0).all())
+    True
     """
 
     alpha: float | Sequence[float]
@@ -168,6 +178,16 @@ class Smoothing(_TargetPrior):
     References
     ----------
     K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import Smoothing
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, topic_word_prior=Smoothing(0.5), random_state=0, tol=0.1).fit(X)
+    >>> bool((model.components_ > 0).all())
+    True
     """
 
     _sign: ClassVar[int] = 1
@@ -189,6 +209,16 @@ class Sparsing(_TargetPrior):
     References
     ----------
     K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import Sparsing
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, doc_topic_prior=Sparsing(0.5), random_state=0, tol=0.1).fit(X)
+    >>> model.doc_topic_.shape
+    (4, 2)
     """
 
     _sign: ClassVar[int] = -1
@@ -210,6 +240,16 @@ class Entropic(Prior):
     ----------
     M. Shashanka, B. Raj and P. Smaragdis (2007). Sparse overcomplete latent variable decomposition of counts data.
     Advances in Neural Information Processing Systems 20.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import Entropic
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, topic_word_prior=Entropic(0.1), random_state=0, tol=0.1).fit(X)
+    >>> model.components_.shape
+    (2, 4)
     """
 
     beta: float
@@ -248,6 +288,16 @@ class Decorrelation(Prior):
     References
     ----------
     K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import Decorrelation
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, topic_word_prior=Decorrelation(1.0), random_state=0, tol=0.1).fit(X)
+    >>> model.components_.shape
+    (2, 4)
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
@@ -308,6 +358,16 @@ class TopicSelection(Prior):
     References
     ----------
     K. Vorontsov and A. Potapenko (2015). Additive regularization of topic models. Machine Learning 101, 303-323.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import TopicSelection
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, doc_topic_prior=TopicSelection(0.1), random_state=0, tol=0.1).fit(X)
+    >>> model.doc_topic_.shape
+    (4, 2)
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
@@ -397,6 +457,16 @@ class SeedWords(Prior):
         estimator calls with its own vocabulary.
     strength : float, default=100.0
         Number of pseudo-counts per seed word, at least zero. 0 is neutral.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import SeedWords
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, topic_word_prior=SeedWords({0: [2, 3]}), random_state=0, tol=0.1).fit(X)
+    >>> bool(model.components_[0, 3] > model.components_[1, 3])
+    True
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
@@ -530,6 +600,16 @@ class KnownTopics(Prior):
         Number of pseudo-counts per document, at least zero. 0 is neutral. None: other topics have weight zero.
     in_training : bool, default=False
         Set by `for_training_documents`: the documents that are folded in are the training documents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.priors import KnownTopics
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, doc_topic_prior=KnownTopics([0, None, 1, None]), random_state=0, tol=0.1).fit(X)
+    >>> model.doc_topic_[[0, 2]].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)

@@ -100,6 +100,16 @@ class SearchIndex:
         The given vectorizer.
     scoring : Scoring
         Term scores and latent spaces.
+
+    Examples
+    --------
+    >>> from polyseme.retrieval import SearchIndex
+    >>> from polyseme.text import Vectorizer
+    >>> words = Vectorizer()
+    >>> counts = words.fit_transform(["red fish", "blue fish", "fast car"])
+    >>> index = SearchIndex(counts, words.get_feature_names_out())
+    >>> [hit.row for hit in index.search("car", 1)]
+    [2]
     """
 
     texts: Any

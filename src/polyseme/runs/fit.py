@@ -185,7 +185,7 @@ def fit(
     --------
     >>> import polyseme
     >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
-    >>> run = polyseme.fit(texts, 2)
+    >>> run = polyseme.fit(texts, 2, language="english")
     >>> sorted(run.topics()[0].words + run.topics()[1].words)
     ['bass', 'bread', 'cheese', 'drums', 'guitar', 'red', 'wine']
     """

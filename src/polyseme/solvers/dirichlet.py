@@ -197,6 +197,15 @@ class Variational(VariationalSolver):
         Iterations between two starts of the documents from uniform weights. 0: never.
     extrapolate : bool, default=True
         Whether steps are extrapolated while the bound increases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import LDA
+    >>> from polyseme.solvers import Variational
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> LDA(2, solver=Variational(doc_steps=20), random_state=0).fit(X).solver_
+    'variational'
     """
 
     doc_steps: int = 5

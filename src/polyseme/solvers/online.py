@@ -80,6 +80,16 @@ class StepwiseEM(Solver):
         EM steps per document.
     random_state : int, RandomState or Generator, default=0
         Seed of the order of the documents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.solvers import StepwiseEM
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, solver=StepwiseEM(batch_size=2), max_iter=20, random_state=0, tol=0.1).fit(X)
+    >>> model.solver_
+    'online'
     """
 
     name: ClassVar[str] = "online"

@@ -39,6 +39,16 @@ class Tempered(Solver):
         Power of the posteriors. Values below 1 smooth, 1 is plain EM. Above 1 the weights of a document have several
         maxima, so that `doc_topic_` starts from the weights of the fit and `transform` from uniform weights; and powers
         of small probabilities may be zero in the dtype of the fit, where the objective is -inf: use float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.solvers import Tempered
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, solver=Tempered(0.9), random_state=0, tol=0.1).fit(X)
+    >>> model.temperature_
+    0.9
     """
 
     name: ClassVar[str] = "tempered"
@@ -140,6 +150,16 @@ class Annealed(Solver):
         Relative noise on the topics at the start of a stage, so that equal topics can separate.
     random_state : int, RandomState or Generator, default=0
         Seed of the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.solvers import Annealed
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, solver=Annealed(stages=3, random_state=0), random_state=0, tol=0.1).fit(X)
+    >>> model.solver_
+    'annealed'
     """
 
     name: ClassVar[str] = "annealed"

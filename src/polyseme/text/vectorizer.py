@@ -153,6 +153,16 @@ class Vectorizer(CountVectorizer):
         The form by which each stem is shown. Only with a language.
     phrases_ : list of lists of tuples
         The pairs of words that were joined in each of the two rounds.
+
+    Examples
+    --------
+    >>> from polyseme.text import Vectorizer
+    >>> words = Vectorizer()
+    >>> words.fit_transform(["red fish", "blue fish"]).toarray()
+    array([[0, 1, 1],
+           [1, 1, 0]])
+    >>> words.get_feature_names_out().tolist()
+    ['blue', 'fish', 'red']
     """
 
     shown_: dict[str, str]
@@ -704,6 +714,14 @@ def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Top
     -------
     TopicPipeline
         The pipeline.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.text import Vectorizer, make_pipeline
+    >>> texts = ["red fish", "blue fish", "a fast car", "a slow car"]
+    >>> make_pipeline(Vectorizer(), PLSA(2, random_state=0)).fit_transform(texts).shape
+    (4, 2)
     """
     return TopicPipeline(pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)
 

@@ -112,6 +112,12 @@ def open_source(
     -------
     Reader
         An iterable over the documents.
+
+    Examples
+    --------
+    >>> from polyseme.text import open_source
+    >>> [document.text for document in open_source(["red fish", "blue fish"])]
+    ['red fish', 'blue fish']
     """
     for_files: dict[str, Any] = {
         "format": format,
