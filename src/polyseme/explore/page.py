@@ -47,8 +47,8 @@ from polyseme.text.languages import Language, get_language, language_token_rules
 from polyseme.text.sentences import shortened
 from polyseme.text.tokens import Characters, TokenRules
 from polyseme.text.vectorizer import Vectorizer
-from polyseme.uncertainty import Intervals
 from polyseme.uncertainty.groups import SIGNIFICANT
+from polyseme.uncertainty.intervals import Intervals
 
 
 def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **arguments: Any) -> None:

@@ -45,7 +45,8 @@ from polyseme.runs.typical import N_RANKED, TopicDocuments, topic_documents
 from polyseme.runs.view import FinerTopic, TopicView
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.text.words import plain_rules
-from polyseme.uncertainty import GroupComparison, Timeline
+from polyseme.uncertainty.groups import GroupComparison
+from polyseme.uncertainty.time import Timeline
 from polyseme.utils import check_range, checked_counts, effective_threads, perplexity_of
 
 _NODE_WORDS = 12
