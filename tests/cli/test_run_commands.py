@@ -309,6 +309,17 @@ def test_explore_writes_the_page_again(place: Path) -> None:
     assert run("explore", "run", "--text", "some", cwd=place).exit_code == 2
 
 
+def test_explore_shows_intervals_on_request(place: Path) -> None:
+    page = place / "run" / "explorer.html"
+    section = 'id="intervals"'
+    assert section not in page.read_text(encoding="utf-8")
+    assert run("explore", "run", "--intervals", "2", "-q", cwd=place).exit_code == 0
+    assert section in page.read_text(encoding="utf-8")
+    assert run("edit", "run", "--rename", "0=Ore", "-q", cwd=place).exit_code == 0  # writes the page again
+    assert section not in page.read_text(encoding="utf-8")
+    assert run("explore", "run", "--intervals", "2", "--picture", "map.png", cwd=place).exit_code == 1
+
+
 def test_a_run_keeps_the_title_of_its_page(place: Path) -> None:
     assert run("explore", "run", "--title", "Ore & <fruit>", "-q", cwd=place).exit_code == 0
     assert "<title>Ore &amp; &lt;fruit&gt;</title>" in (place / "run" / "explorer.html").read_text(encoding="utf-8")
