@@ -20,7 +20,7 @@ LAYERS = (
     {"text", "estimators", "scale"},
     {"selection", "retrieval", "datasets"},
     {"uncertainty"},
-    {"runs", "plots", "signatures"},
+    {"runs", "plots", "signatures", "cells"},
     {"explore"},
     {"typing", "extending"},
     {"__init__"},

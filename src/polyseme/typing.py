@@ -4,6 +4,7 @@ Functions and methods return these objects. Their attributes and methods are pub
 change.
 """
 
+from polyseme.cells import Cells
 from polyseme.core.fitted import DocumentWeights
 from polyseme.data.disk import DiskCorpus
 from polyseme.datasets import SyntheticCorpus, TextCorpus
@@ -37,6 +38,7 @@ from polyseme.uncertainty.words import WordContrasts
 __all__ = [
     "Agreement",
     "Bootstrap",
+    "Cells",
     "CoherenceReport",
     "Consensus",
     "ConsensusTopics",

@@ -238,10 +238,10 @@ def test_the_tag_lists_the_dtypes_that_are_preserved(member, given):
         )
 
 
-class AnnData:
-    """Object like that of anndata: not an array, but an object that contains one."""
+class MuData:
+    """Object like that of mudata: not an array, but an object that contains several."""
 
-    __module__ = "anndata._core.anndata"
+    __module__ = "mudata._core.mudata"
     shape, X = X.shape, X
 
 
@@ -249,12 +249,12 @@ class AnnData:
 def test_annotated_data_raises_with_its_class_name(kind):
     estimator = kind()
     for use in (estimator.fit, estimator.fit_transform):
-        with pytest.raises(InputError, match=r"AnnData: pass its matrix .* such as adata\.X"):
-            use(AnnData())
+        with pytest.raises(InputError, match=r"MuData: pass its matrix .* such as adata\.X"):
+            use(MuData())
     fitted = kind(PLSA(2, random_state=0)) if kind is RealTopicModel else kind()
     fitted.fit(X, np.arange(len(X)) % 2)  # labels for the classifier; other estimators ignore them
     with pytest.raises(InputError, match=r"adata\.X"):
-        fitted.transform(AnnData())
+        fitted.transform(MuData())
 
 
 @EVERY

@@ -39,7 +39,7 @@ _MIN_SHARE_SHOWN, _MOST = 0.1, 0.5
 """Labels with a smaller share of a topic are not shown in lists of labels, and as the label of most documents."""
 _TOPICS_ON_A_SCREEN = 15
 _LABEL_WIDTH = 24
-_FOUND_WIDTH = len("100% (84 to 100)")
+_FOUND_WIDTH = len("100% (72 to 100)")
 _INDENT = 7
 """Columns before the lines of a topic, the width of its number."""
 

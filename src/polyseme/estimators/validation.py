@@ -43,6 +43,12 @@ def count_data(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     up) and unused memory after its entries. Indices that do not fit its shape raise InputError before scipy or a kernel
     uses them to access memory.
     """
+    names = annotated_names(X)
+    if names is not None:
+        known = None if reset else getattr(estimator, "vocabulary_", None)
+        if known is not None and not np.array_equal(known, names):
+            raise InputError("X has other genes than the data of the fit, or another order: use adata[:, genes].")
+        X = X.X
     check_not_shards(estimator, X)
     _check_numeric(X)
     given = without_subclass(check_sparse(X))
@@ -80,6 +86,13 @@ def count_data(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     check_non_negative(X if sp.issparse(X) else values, type(estimator).__name__)
     check_range("Every count", values, working_dtype(estimator, X, reset))
     return X
+
+
+def annotated_names(X: Any) -> Array | None:
+    """Return the names of the genes of an AnnData; None for other data."""
+    if not any(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" == "anndata.AnnData" for kind in type(X).__mro__):
+        return None
+    return np.array([str(name) for name in X.var_names], dtype=object)
 
 
 def without_subclass(X: Any) -> Any:
@@ -270,6 +283,8 @@ def training_data(
     weight has a token.
     """
     observed = ObservedData(None)
+    if feature_names is None:
+        feature_names = annotated_names(X)
     if missing:
         observed = observed_data(estimator, X, entry_weight, reset=reset)
         X = observed.X

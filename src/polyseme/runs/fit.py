@@ -105,7 +105,7 @@ def fit(
         Whether to make finer levels below these topics: twice as many topics each, up to 160, as long as they predict
         held-out documents better (`Run.levels`, `Run.level`). None makes them for PLSA; other models have one level.
     consensus : bool, default=False
-        Whether to start from the topics that 20 fits to resampled documents share (`polyseme.selection.consensus`),
+        Whether to start from the topics that 10 fits to resampled documents share (`polyseme.selection.consensus`),
         with at most 5,000 documents, drawn at random (PLSA only). The tables and the page then show how many of these
         fits have each topic.
     max_iter : int or None, default=None

@@ -22,7 +22,7 @@ from polyseme.runs.seed_words import seed_columns
 from polyseme.runs.seeds import drifted_topics
 from polyseme.runs.settings import LABELS_MODEL, FitSettings
 from polyseme.runs.write import RunDraft
-from polyseme.selection.consensus import COMES_BACK, ConsensusTopics, consensus, wilson_interval
+from polyseme.selection.consensus import ConsensusTopics, consensus, wilson_interval
 from polyseme.selection.levels import make_levels
 from polyseme.selection.reading import consensus_topics, reading_topics, start_of_all_words
 from polyseme.solvers import Checkpoint
@@ -31,8 +31,10 @@ from polyseme.utils import perplexity_of, sample_rows
 
 LEVELS_SAMPLE = 20_000
 """Number of documents, drawn at random, with which topics are split into finer ones and levels are compared."""
-CONSENSUS_FITS = 20
+CONSENSUS_FITS = 10
 """Fits to resampled documents of a consensus."""
+_SAME_TOPIC = 0.5
+"""Least affinity of a topic to the consensus topic from which it started."""
 
 
 def fit_model(draft: RunDraft, settings: FitSettings, checkpoint: Checkpoint | None) -> RunInfo:
@@ -105,10 +107,10 @@ def _consensus(draft: RunDraft, seed: int) -> ConsensusTopics:
 def _reproducibility(shared: ConsensusTopics, model: Any) -> tuple[Reproducibility, ...]:
     """Return how often fits have each topic; none has a topic that has become another one in the fit of all documents.
 
-    The fit of all documents starts from the consensus of a sample, and may leave it.
+    The fit of all documents starts from the consensus of a sample, and may leave it: the affinity is then small.
     """
     affinity = np.einsum("kw,kw->k", np.sqrt(shared.model.components_), np.sqrt(model.components_))
-    found = np.where(affinity >= COMES_BACK, shared.reproducibility, 0.0)
+    found = np.where(affinity >= _SAME_TOPIC, shared.reproducibility, 0.0)
     least, most = wilson_interval(found, shared.n_fits).T
     return tuple(Reproducibility(*map(float, row)) for row in zip(found, least, most, strict=True))
 

@@ -45,7 +45,7 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.errors import InputError
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import count_data
+from polyseme.estimators.validation import annotated_names, count_data
 from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics.words import frame
 from polyseme.solvers.batch import Problem, fit_batch
@@ -54,7 +54,7 @@ from polyseme.utils import RandomStateLike, as_seed, check_integer, check_n_topi
 
 RESAMPLES = ("documents", "counts", "none")
 _STARTS = ("random", "nndsvd", "correspondence")
-COMES_BACK = 0.85
+_COMES_BACK = 0.85
 """Affinity of a topic that comes back. Of .7, .8, .85 and .9, shares at .85 separated planted topics from split and
 merged ones best."""
 STABLE, LEAST_STABLE = 0.8, 0.2
@@ -229,6 +229,7 @@ def consensus(
     numbers = sorted({check_n_topics(number, "n_topics") for number in given})
     if not numbers:
         raise InputError("n_topics is empty: give at least one number of topics.")
+    words = annotated_names(X)
     X = count_data(PLSA(), X, reset=True)
     counts = sparse_counts(X, np.dtype(np.float32))
     most = min(counts.n_docs, counts.n_words)
@@ -249,6 +250,8 @@ def consensus(
         matched = match_topics(topics)
         mean_weights = np.take_along_axis(weights, matched.order, axis=1).mean(axis=0)
         solutions[number] = _solution(X, counts, matched, mean_weights, max_iter, tol, n_jobs)
+        if words is not None:
+            solutions[number].model.set_vocabulary(words)
     chosen, reason = _choice(solutions)
     return Consensus(chosen, reason, solutions)
 
@@ -362,7 +365,7 @@ def _solution(
     largest_first = np.argsort(-weights, kind="stable")
     topics, affinity, silhouette = (array[:, largest_first] for array in matched[:3])
     n_fits, n_topics = affinity.shape
-    kept = affinity >= np.minimum(COMES_BACK, np.median(affinity, axis=0))
+    kept = affinity >= np.minimum(_COMES_BACK, np.median(affinity, axis=0))
     mean = np.einsum("fk,fkw->kw", kept, topics) / kept.sum(axis=0)[:, np.newaxis]
     word_totals = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     start = (1 - _UNIGRAM_SHARE) * mean + _UNIGRAM_SHARE * word_totals / word_totals.sum()
@@ -371,7 +374,7 @@ def _solution(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # more iterations would lead back to the fit
         model = PLSA(n_topics, init=(None, start), solver="em", max_iter=1, n_jobs=n_jobs).fit(X)
-    found = (affinity >= COMES_BACK).mean(axis=0)
+    found = (affinity >= _COMES_BACK).mean(axis=0)
     unexplained = _unexplained(X, word_totals, model)
     return ConsensusTopics(model, found, wilson_interval(found, n_fits), silhouette.mean(axis=0), unexplained, n_fits)
 
