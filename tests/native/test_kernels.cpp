@@ -196,10 +196,10 @@ void test_coordinate(const Problem<Index, T>& p, Isa isa) {
         std::vector<double> gap(at(p.rows), 0);
         for (int64_t d = 0; d < p.rows; ++d)
             if (p.totals[at(d)] > 0) gap[at(d)] = naive_gap(p, d, theta.data() + d * p.width);
-        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta.data(), gains.data(), logs.data(), 1,
-                   isa);
-        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta4.data(), gains4.data(), logs4.data(), 4,
-                   isa);
+        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta.data(), theta.data(), gains.data(),
+                   logs.data(), 1, isa);
+        coordinate(p.counts(), p.B.data(), p.width, p.u.data(), settings, theta4.data(), theta4.data(), gains4.data(),
+                   logs4.data(), 4, isa);
         for (int64_t d = 0; d < p.rows; ++d) {
             const double n = p.totals[at(d)];
             double log_part = 0;

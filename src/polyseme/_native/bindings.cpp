@@ -326,7 +326,7 @@ void bind(nb::module_& module) {
             const CoordinateSettings settings{static_cast<int>(u.shape(0)), passes, enough, negligible};
             double* const log = pointer_or_null(logs);
             const nb::gil_scoped_release released;
-            coordinate<Index, T>(counts, B.data(), width, u.data(), settings, theta.data(), gains.data(), log,
+            coordinate(counts, B.data(), width, u.data(), settings, theta.data(), theta.data(), gains.data(), log,
                                  threads, chosen_isa());
         },
         nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("values").noconvert(),

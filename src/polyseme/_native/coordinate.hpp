@@ -11,6 +11,7 @@
 //
 // Most weights are zero and remain zero. Only weights that are positive, or that would increase (g > u), are updated.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -23,25 +24,33 @@
 
 namespace polyseme {
 
+inline std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
+
 template <class T>
 class CoordinateRow {
   public:
     CoordinateRow(const T* B, int topics, int width, const double* u, Isa isa)
-        : B_(B), topics_(topics), width_(width), u_(u), rows_(row_table<T>(isa, width)), inverse_u_(as_size(topics)),
-          slopes_(as_size(width)), zeros_(as_size(width), T(0)), weights_(as_size(topics + 1)),
-          columns_(as_size(width)), targets_(as_size(width)), chosen_(as_size(topics + 1)), four_(as_size(width / 4)),
-          topic_(as_size(topics + 1)) {
-        for (int k = 0; k < topics; ++k) inverse_u_[as_size(k)] = u[k] > 0 ? 1 / u[k] : 0;
+        : B_(B), topics_(topics), width_(width), u_(u), rows_(row_table<T>(isa, width)), inverse_u_(as_size(width)),
+          rounded_u_(as_size(width)), slopes_(as_size(width)), zeros_(as_size(width), T(0)),
+          infinite_(as_size(width)), weights_(as_size(topics + 1)),
+          columns_(as_size(width)), targets_(as_size(width)), chosen_(as_size(topics + 1)), four_(as_size(width / 4)), topic_(as_size(width + 1)) {
+        for (int k = 0; k < topics; ++k) {
+            inverse_u_[as_size(k)] = u[k] > 0 ? 1 / u[k] : 0;
+            rounded_u_[as_size(k)] = static_cast<T>(u[k]);
+            infinite_[as_size(k)] = u[k] > 0 ? std::numeric_limits<T>::infinity() : T(0);
+        }
     }
 
-    template <class Index>
-    void load(const Index* indices, const T* values, int64_t n) {
+    // `known` indices can be read, of this row and the next ones, whose operands are prefetched.
+    template <class Index, class Count>
+    void load(const Index* indices, const Count* values, int64_t n, int64_t known) {
         n_ = n;
+        known_ = std::min(known, n + kGatheredWords);
         padded_ = (n + kGatheredWords - 1) / kGatheredWords * kGatheredWords;
         for (auto* numbers : {&x_, &q_, &inverse_, &before_}) grow(*numbers, padded_);
-        grow(offset_, n);
-        for (int64_t j = 0; j < n; ++j) offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
-        std::copy(values, values + n, x_.begin());
+        grow(offset_, n + kGatheredWords);
+        for (int64_t j = 0; j < known_; ++j) offset_[as_size(j)] = static_cast<int64_t>(indices[j]) * width_;
+        std::transform(values, values + n, x_.begin(), [](Count x) { return static_cast<T>(x); });
         std::fill(x_.begin() + n, x_.begin() + padded_, T(0));
         total_ = sum_of(x_.data(), static_cast<int>(padded_));
     }
@@ -49,17 +58,21 @@ class CoordinateRow {
     // Computes q and the slopes g of all topics at theta. Returns the duality gap, a bound on the gain from better
     // weights.
     double evaluate(const T* theta) {
-        choose(theta, [&](int k) { return theta[k] > T(0); });
-        std::fill(columns_.begin(), columns_.end(), nullptr);
-        all_positive_ = rows_.evaluate(place_columns(block_, 0), chosen_.data(), weights_.data(), many_, x_.data(), q_.data(),
-                                       inverse_.data(), slopes_.data());
+        choose(theta, zeros_.data());
+        for (const int k : placed_) columns_[as_size(k)] = nullptr;
+        placed_.clear();
+        all_positive_ = rows_.evaluate(place_columns(block_, 0), chosen_.data(), weights_.data(), many_, x_.data(),
+                                       q_.data(), inverse_.data(), slopes_.data());
         if (!all_positive_) return std::numeric_limits<double>::infinity();
-        double steepest = 0, mass = 0;
-        for (int k = 0; k < topics_; ++k) {
-            steepest = std::max(steepest, static_cast<double>(slopes_[as_size(k)]) * inverse_u_[as_size(k)]);
-            mass += u_[k] * static_cast<double>(theta[k]);
-        }
-        return total_ * std::log(steepest) - total_ + mass;
+        double mass = 0, steepest[4] = {0, 0, 0, 0};
+        for (std::size_t a = 0; a < as_size(many_); ++a) mass += u_[topic_[a]] * static_cast<double>(weights_[a]);
+        for (std::size_t k = 0; k < slopes_.size(); k += 4)
+            for (std::size_t i = 0; i < 4; ++i) {
+                const double ratio = static_cast<double>(slopes_[k + i]) * inverse_u_[k + i];
+                steepest[i] = ratio > steepest[i] ? ratio : steepest[i];
+            }
+        const double largest = std::max(std::max(steepest[0], steepest[1]), std::max(steepest[2], steepest[3]));
+        return total_ * std::log(largest) - total_ + mass;
     }
 
     // Updates the weights that are positive, or would increase by the slopes from `evaluate` at this theta (all weights
@@ -75,10 +88,7 @@ class CoordinateRow {
     // The parts of `improve`, for several rows in turn: `advance` updates one weight and returns whether others follow.
     void begin(const T* theta, int passes, double enough, double negligible) {
         const int before = many_;
-        choose(theta, [&](int k) {
-            return theta[k] > T(0) || static_cast<double>(slopes_[as_size(k)]) > u_[k] ||
-                   (!all_positive_ && u_[k] > 0);
-        });
+        choose(theta, all_positive_ ? slopes_.data() : infinite_.data());
         if (many_ != before) rows_.gather(place_columns(revived_, before));
         passes_ = passes;
         enough_ = enough * total_;
@@ -132,21 +142,15 @@ class CoordinateRow {
     int64_t words() const { return n_; }
 
   private:
-    static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
     template <class Numbers>
     static void grow(Numbers& numbers, int64_t size) {
         if (numbers.size() < as_size(size)) numbers.resize(as_size(size));
     }
 
-    // Chooses topics, in their order, and their weights.
-    template <class Choice>
-    void choose(const T* theta, Choice is_chosen) {
-        many_ = 0;
-        for (int k = 0; k < topics_; ++k) {
-            topic_[as_size(many_)] = k;
-            weights_[as_size(many_)] = theta[k];
-            many_ += is_chosen(k) ? 1 : 0;
-        }
+    // Chooses the topics that are positive or have slopes above u, in their order, and their weights.
+    void choose(const T* theta, const T* slopes) {
+        many_ = rows_.choose(theta, slopes, rounded_u_.data(), width_, topic_.data());
+        for (std::size_t a = 0; a < as_size(many_); ++a) weights_[a] = theta[topic_[a]];
     }
 
     // Gives each chosen topic that has no column yet one in `block`, and returns what has to be gathered. Columns start
@@ -159,6 +163,7 @@ class CoordinateRow {
         T* const spare = block.data() + (-address & 63) / sizeof(T);
         T* free = spare;
         int fours = 0;
+        const auto placed_before = static_cast<int>(placed_.size());
         for (int a = 0; a < many_; ++a) {
             const std::size_t k = as_size(topic_[as_size(a)]);
             if (!columns_[k]) {
@@ -168,10 +173,14 @@ class CoordinateRow {
                     std::fill_n(targets_.begin() + first, 4, spare);
                 }
                 targets_[k] = columns_[k] = free += stride;
+                placed_.push_back(topic_[as_size(a)]);
             }
             chosen_[as_size(a)] = columns_[k];
         }
-        return {B_, width_, offset_.data(), n_, padded_, zeros_.data(), four_.data(), fours, targets_.data()};
+        const int placed = static_cast<int>(placed_.size()) - placed_before;
+        grow(picks_, placed);
+        return {B_, width_, offset_.data(), n_, padded_, known_, zeros_.data(), placed_.data() + placed_before, placed,
+                spare + stride, stride, picks_.data(), four_.data(), fours, targets_.data()};
     }
 
     // Sets the weight of chosen topic a to its best value along this coordinate. Returns its change.
@@ -244,14 +253,17 @@ class CoordinateRow {
     const double* u_;
     RowTable<T> rows_;
     std::vector<double> inverse_u_;
-    std::vector<T> slopes_, zeros_, weights_, x_, q_, inverse_, before_, block_, revived_;
+    std::vector<T> rounded_u_, slopes_, zeros_;
+    std::vector<T> infinite_;  // slopes that let all topics with words rise
+    std::vector<T> weights_, x_, q_, inverse_, before_, block_, revived_;
     std::vector<T*> columns_;       // of the chosen topics, by topic; else null
     std::vector<T*> targets_;       // columns to gather to
     std::vector<const T*> chosen_;  // columns of the chosen topics, in their order
-    std::vector<int> four_, topic_;
+    std::vector<int> four_, topic_, placed_;
+    std::vector<PickedLine> picks_;
     std::vector<int64_t> offset_;
     int many_ = 0;  // number of chosen topics
-    int64_t n_ = 0, padded_ = 0;
+    int64_t n_ = 0, padded_ = 0, known_ = 0;
     double total_ = 0, enough_ = 0, least_gain_ = 0, moved_ = 0;
     std::size_t at_ = 0;
     int passes_ = 0;
@@ -266,47 +278,53 @@ struct CoordinateSettings {
     double negligible;  // steps that gain at most this share of the total are left out
 };
 
-// Updates every row of theta (rows x width, in place) once. gains (rows) receives the duality gap before the update,
-// and logs (rows, may be null) sum x log q after it.
-template <class Index, class T>
-void coordinate(const Counts<Index, T>& counts, const T* B, int width, const double* u,
-                const CoordinateSettings& settings, T* theta, double* gains, double* logs, int n_threads, Isa isa) {
+// Updates every row of `from` (rows x width) once, into theta, which may be the same. gains (rows) receives the duality
+// gap before the update, and logs (rows, may be null) sum x log q after it. Computes in the type of B.
+template <class Index, class T, class Wide>
+void coordinate(const Counts<Index, Wide>& counts, const T* B, int width, const double* u,
+                const CoordinateSettings& settings, const Wide* from, Wide* theta, double* gains, double* logs,
+                int n_threads, Isa isa) {
+    struct Updated {
+        CoordinateRow<T> row;
+        std::vector<T> weights;
+    };
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(counts.rows, 256));
     const std::vector<int64_t> cut = cut_rows(counts.indptr, counts.rows, pieces);
-    for_each_piece(pieces, n_threads, [&](int, int64_t piece) {
+    std::vector<std::vector<Updated>> of_workers(as_size(std::max(1, n_threads)));
+    for_each_piece(pieces, n_threads, [&](int worker, int64_t piece) {
         // Two rows are updated in turn, because each step waits for the sums of the one before it.
-        CoordinateRow<T> first(B, settings.topics, width, u, isa), second(B, settings.topics, width, u, isa);
-        const auto begin = [&](CoordinateRow<T>& row, int64_t d) {
+        std::vector<Updated>& two = of_workers[as_size(worker)];
+        while (two.size() < 2)
+            two.push_back({CoordinateRow<T>(B, settings.topics, width, u, isa), std::vector<T>(as_size(width))});
+        const auto begin = [&](Updated& updated, int64_t d) {
+            auto& [row, weights] = updated;
             const int64_t start = counts.indptr[d], n = counts.indptr[d + 1] - start;
-            row.load(counts.indices + start, counts.values + start, n);
-            if (n == 0) std::fill(theta + d * width, theta + (d + 1) * width, T(0));
-            const double gap = row.evaluate(theta + d * width);
+            row.load(counts.indices + start, counts.values + start, n, counts.indptr[counts.rows] - start);
+            for (int k = 0; k < width; ++k) weights[as_size(k)] = n > 0 ? static_cast<T>(from[d * width + k]) : T(0);
+            const double gap = row.evaluate(weights.data());
             gains[d] = n > 0 ? gap : 0;
-            row.begin(theta + d * width, settings.passes, settings.enough, settings.negligible);
+            row.begin(weights.data(), settings.passes, settings.enough, settings.negligible);
         };
-        const auto finish = [&](CoordinateRow<T>& row, int64_t d) {
-            row.finish(theta + d * width);
+        const auto finish = [&](Updated& updated, int64_t d) {
+            auto& [row, weights] = updated;
+            row.finish(weights.data());
+            for (int k = 0; k < width; ++k) theta[d * width + k] = static_cast<Wide>(weights[as_size(k)]);
             if (logs) logs[d] = row.log_sum();
         };
-        const int64_t past = cut[static_cast<std::size_t>(piece + 1)];
-        for (int64_t d = cut[static_cast<std::size_t>(piece)]; d < past; d += 2) {
-            begin(first, d);
-            if (d + 1 == past) {
-                while (first.advance()) {
-                }
-                finish(first, d);
-                break;
-            }
-            begin(second, d + 1);
-            bool more = true, others = true;
+        const int64_t past = cut[as_size(piece + 1)];
+        for (int64_t d = cut[as_size(piece)]; d < past; d += 2) {
+            const bool second = d + 1 < past;
+            begin(two[0], d);
+            if (second) begin(two[1], d + 1);
+            bool more = true, others = second;
             while (more && others) {
-                more = first.advance();
-                others = second.advance();
+                more = two[0].row.advance();
+                others = two[1].row.advance();
             }
-            while (more) more = first.advance();
-            while (others) others = second.advance();
-            finish(first, d);
-            finish(second, d + 1);
+            while (more) more = two[0].row.advance();
+            while (others) others = two[1].row.advance();
+            finish(two[0], d);
+            if (second) finish(two[1], d + 1);
         }
     });
 }

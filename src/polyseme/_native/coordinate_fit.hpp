@@ -13,6 +13,10 @@
 
 namespace polyseme {
 
+// Half-steps of large float64 fits are computed in float32 as long as an iteration gains more than kFineGain per token,
+// which is far more than they lose by rounding. A fit is large if it has kLargeFit non-zeros times numbers of a row.
+constexpr double kFineGain = 1e-6, kLargeFit = 1 << 22;
+
 // What a fit needs to continue, besides its factors.
 struct FitState {
     double log_likelihood;  // per token
@@ -57,14 +61,13 @@ class CoordinateFit {
           ones_(as_size(n_words_), 1.0), gains_(as_size(std::max(n_docs_, n_words_))), logs_(gains_.size()), mass_(as_size(width)),
           sums_(as_size(width)), scales_(as_size(width)) {
         for (int64_t d = 0; d < n_docs_; ++d) tokens_ += counts.weights[d] * counts.totals[d];
+        const double size = static_cast<double>(counts.by_doc.indptr[n_docs_]) * width_;
+        large_ = sizeof(T) == 8 && size >= kLargeFit && fits_float32();
     }
 
     // Computes the log-likelihood of the point that a fit starts from.
     void begin() {
-        const double work = 2.0 * static_cast<double>(counts_.by_doc.indptr[n_docs_]) * width_;
-        sweep_rows<Index, T>(counts_.by_doc, docs_, words_, width_, nullptr, logs_.data(),
-                             threads_for(n_threads_, work), isa_);
-        for (int64_t d = 0; d < n_docs_; ++d) logs_[as_size(d)] *= counts_.weights[d];
+        sum_logs(docs_, words_);
         sum_columns(ones_.data(), words_, n_words_, sums_.data());
         state_.log_likelihood = log_likelihood(docs_, n_docs_);
     }
@@ -73,7 +76,8 @@ class CoordinateFit {
     void advance() {
         update_docs();
         update_words();
-        const double value = log_likelihood(new_docs_, n_words_);
+        if (in_float32()) sum_logs(new_docs_, new_words_);
+        const double value = log_likelihood(new_docs_, in_float32() ? n_docs_ : n_words_);
         if (value > state_.log_likelihood) {
             accept();
             if (state_.plain == 0) state_.size = std::min(state_.size * growth, 1.0);
@@ -98,16 +102,55 @@ class CoordinateFit {
     // last iteration gained.
     double negligible() const { return std::min(1e-7, 1e-3 * state_.gained); }
 
-    static std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
-
     int threads(int64_t numbers, double by_number) const {
         return threads_for(n_threads_, by_number * static_cast<double>(numbers));
     }
 
-    void update(const Counts<Index, T>& counts, const T* B, const double* u, T* factor, double* logs) {
+    void update(const Counts<Index, T>& counts, const T* B, const double* u, const T* from, T* factor, double* logs) {
         const double work = 6.0 * static_cast<double>(counts.indptr[counts.rows]) * width_;
-        coordinate<Index, T>(counts, B, width_, u, {settings_.topics, settings_.passes, settings_.enough, negligible()},
-                             factor, gains_.data(), logs, threads_for(n_threads_, work), isa_);
+        const CoordinateSettings settings{settings_.topics, settings_.passes, settings_.enough, negligible()};
+        const int n_threads = threads_for(n_threads_, work);
+        if constexpr (sizeof(T) == 8) {
+            if (in_float32()) {
+                const float* rounded = rounded_operands(B, counts.columns * width_);
+                coordinate(counts, rounded, width_, u, settings, from, factor, gains_.data(), logs, n_threads, isa_);
+                return;
+            }
+        }
+        coordinate(counts, B, width_, u, settings, from, factor, gains_.data(), logs, n_threads, isa_);
+    }
+
+    bool in_float32() const { return large_ && state_.gained > kFineGain; }
+
+    // Computes v sum x log p of each document.
+    void sum_logs(const T* docs, const T* words) {
+        const double work = 2.0 * static_cast<double>(counts_.by_doc.indptr[n_docs_]) * width_;
+        sweep_rows<Index, T>(counts_.by_doc, docs, words, width_, nullptr, logs_.data(), threads_for(n_threads_, work),
+                             isa_);
+        for (int64_t d = 0; d < n_docs_; ++d) logs_[as_size(d)] *= counts_.weights[d];
+    }
+
+    // Copies operands to float32, in rows that start at a cache line.
+    const float* rounded_operands(const T* B, int64_t numbers) {
+        constexpr int64_t a_line = 64 / sizeof(float);
+        if (rounded_.empty()) rounded_.resize(as_size(std::max(n_docs_, n_words_) * width_ + a_line));
+        const auto address = reinterpret_cast<std::uintptr_t>(rounded_.data());
+        float* const to = rounded_.data() + (-address & 63) / sizeof(float);
+        constexpr int64_t step = 1 << 14;
+        for_each_piece((numbers + step - 1) / step, threads(numbers, 2), [&](int, int64_t piece) {
+            const int64_t begin = piece * step, end = std::min(numbers, begin + step);
+            std::transform(B + begin, B + end, to + begin, [](T b) { return static_cast<float>(b); });
+        });
+        return to;
+    }
+
+    // Whether float32 holds all counts and their products.
+    bool fits_float32() const {
+        constexpr double least = 1e-10, most = 1e10;
+        const int64_t nonzeros = counts_.by_doc.indptr[n_docs_];
+        const auto in_range = [](T x) { return least <= static_cast<double>(x) && static_cast<double>(x) <= most; };
+        return std::all_of(counts_.by_doc.values, counts_.by_doc.values + nonzeros, in_range) &&
+               std::all_of(counts_.by_word.values, counts_.by_word.values + nonzeros, in_range);
     }
 
     void sum_columns(const double* weights, const T* factor, int64_t rows, double* sums) const {
@@ -120,19 +163,16 @@ class CoordinateFit {
     }
 
     void update_docs() {
-        const int64_t numbers = n_docs_ * width_;
-        std::copy(docs_, docs_ + numbers, new_docs_);
         sum_columns(ones_.data(), extrapolated_, n_words_, mass_.data());
-        update(counts_.by_doc, extrapolated_, mass_.data(), new_docs_, nullptr);
+        update(counts_.by_doc, extrapolated_, mass_.data(), docs_, new_docs_, nullptr);
         gap_ = 0;
         for (int64_t d = 0; d < n_docs_; ++d) gap_ += counts_.weights[d] * gains_[as_size(d)];
         if (state_.plain == 0) extrapolate_from(docs_, n_docs_, new_docs_, new_docs_);
     }
 
     void update_words() {
-        std::copy(extrapolated_, extrapolated_ + n_words_ * width_, new_words_);
         sum_columns(counts_.weights, new_docs_, n_docs_, mass_.data());
-        update(counts_.by_word, new_docs_, mass_.data(), new_words_, logs_.data());
+        update(counts_.by_word, new_docs_, mass_.data(), extrapolated_, new_words_, logs_.data());
         for (int64_t w = 0; w < n_words_; ++w) gap_ += gains_[as_size(w)];
         state_.gap = std::max(gap_, 0.0) / tokens_;
         sum_columns(ones_.data(), new_words_, n_words_, sums_.data());
@@ -213,6 +253,8 @@ class CoordinateFit {
     int64_t n_docs_, n_words_;
     std::vector<double> ones_, gains_, logs_, mass_, sums_;
     std::vector<T> scales_;
+    std::vector<float> rounded_;
+    bool large_ = false;  // and float64
     double tokens_ = 0, gap_ = 0;
 };
 

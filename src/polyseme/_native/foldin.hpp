@@ -115,7 +115,7 @@ class FoldByCoordinates {
 
     template <class Index>
     int fold(const Index* indices, const T* x, int64_t n, T* theta) {
-        row_.load(indices, x, n);
+        row_.load(indices, x, n, n);
         const int K = settings_.topics;
         std::fill(theta_.begin(), theta_.begin() + K, static_cast<T>(row_.total() / K));
         int rounds = 0;

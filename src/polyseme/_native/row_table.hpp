@@ -49,8 +49,16 @@ struct Shifted {
     bool precise;
 };
 
-// Coordinate ascent gathers the operands of this many words together, and of four topics.
+// Coordinate ascent gathers the operands of this many words together.
 constexpr int kGatheredWords = 16;
+
+// Topics that lie together in one line of the operands, and their places among the topics to gather.
+struct PickedLine {
+    int32_t index[16];  // in the line, of the topic at each place
+    uint32_t places;
+    int line;  // first topic of the line
+    int end;   // in the last line of a block of places: number of topics to gather up to this line; else 0
+};
 
 // Operands of the words of a row, and the columns to which some of them are gathered.
 template <class T>
@@ -59,10 +67,18 @@ struct RowOperands {
     int width;
     const int64_t* offset;  // operand of each word
     int64_t n, padded;      // words, and the same rounded up to a multiple of kGatheredWords
+    int64_t known;          // at least n: words with the first ones of the next rows, which are prefetched
     const T* zeros;         // operand of the words after the last one
-    const int* four;        // topics f, f + 1, f + 2, f + 3 are gathered
+    const int* topic;  // topics to gather, in their order
+    int topics;
+    T* first;          // column of the first one
+    int64_t stride;    // from one column to the next
+    PickedLine* pick;  // room for one of each topic
+    // The same as fours of adjacent topics f to f + 3, and a column of each topic; columns that are not needed can be
+    // equal.
+    const int* four;
     int fours;
-    T* const* column;  // one of each topic; those that are not needed can be the same
+    T* const* column;
 };
 
 // Some rows of a tile of columns of dense data, for the Itakura-Saito loss (reciprocal.hpp). They are computed in parts
@@ -108,6 +124,7 @@ struct RowTable {
     void (*sweep_range_64)(const RowRange<T, int64_t>& range, int width);
     void (*ratios)(const T* x, const T* q, int64_t n, T* r);
     double (*weighted_log_sum)(const T* q, const T* x, int64_t n);
+    int (*choose)(const T* theta, const T* slopes, const T* u, int width, int* topics);
     void (*gather)(const RowOperands<T>& row);
     bool (*evaluate)(const RowOperands<T>& row, const T* const* column, const T* weight, int many, const T* x, T* q,
                      T* inverse, T* sums);

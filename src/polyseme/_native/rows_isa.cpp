@@ -20,6 +20,7 @@ RowTable<T> table_of() {
             sweep_range<T, Width, int64_t>,
             ratios<T>,
             weighted_log_sum<T>,
+            choose<T>,
             gather<T>,
             evaluate<T>,
             mix<T>,

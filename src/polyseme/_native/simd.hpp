@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #ifndef POLYSEME_ISA
 #define POLYSEME_ISA baseline
@@ -180,12 +181,33 @@ inline Pack<T> where_positive(const Pack<T>& x, const Pack<T>& a, const Pack<T>&
 #endif
 }
 
+#ifdef POLYSEME_VECTOR_TYPES
+
+// The numbers `By` further, from the first one again after the last one.
+template <class T, int By, int... Lane>
+inline Pack<T> rotated(const Pack<T>& a, std::integer_sequence<int, Lane...>) {
+    return __builtin_shufflevector(a, a, ((Lane + By) % lanes<T>)...);
+}
+
+template <class T, int By = lanes<T> / 2>
+inline T least_of(const Pack<T>& a) {
+    const Pack<T> least = smaller<T>(a, rotated<T, By>(a, std::make_integer_sequence<int, lanes<T>>()));
+    if constexpr (By > 1)
+        return least_of<T, By / 2>(least);
+    else
+        return least[0];
+}
+
+#else
+
 template <class T>
 inline T least_of(const Pack<T>& a) {
     T least = a[0];
     for (int i = 1; i < lanes<T>; ++i) least = a[i] < least ? a[i] : least;
     return least;
 }
+
+#endif
 
 template <class T>
 inline T sum(const Pack<T>& a) {

@@ -2,82 +2,16 @@
 // `padded` numbers, a multiple of kGatheredWords. Padding has x = 0, b = 0, q = 1.
 #pragma once
 
-#include <utility>
+#include "gather.hpp"
 
-#include "../row_table.hpp"
-#include "../simd.hpp"
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 namespace polyseme {
 namespace POLYSEME_ISA {
 
 #ifdef POLYSEME_VECTOR_TYPES
-
-// A pack, of at least four numbers.
-template <class T>
-constexpr int quad_lanes = lanes<T> < 4 ? 4 : lanes<T>;
-template <class T>
-struct QuadsOf {
-    typedef T four __attribute__((vector_size(4 * sizeof(T))));
-    typedef T eight __attribute__((vector_size(8 * sizeof(T))));
-    typedef T type __attribute__((vector_size(quad_lanes<T> * sizeof(T))));
-};
-template <class T>
-using Quads = typename QuadsOf<T>::type;
-
-// Four numbers of the words 0, 4, 8, ... from the first one.
-template <class T>
-inline Quads<T> load_quads(const T* const* from, int k) {
-    typename QuadsOf<T>::four q[quad_lanes<T> / 4];
-    for (int i = 0; i < quad_lanes<T> / 4; ++i) std::memcpy(&q[i], from[4 * i] + k, sizeof q[i]);
-    if constexpr (quad_lanes<T> == 4) {
-        return q[0];
-    } else {
-        const typename QuadsOf<T>::eight low = __builtin_shufflevector(q[0], q[1], 0, 1, 2, 3, 4, 5, 6, 7);
-        if constexpr (quad_lanes<T> == 8) {
-            return low;
-        } else {
-            const typename QuadsOf<T>::eight high = __builtin_shufflevector(q[2], q[3], 0, 1, 2, 3, 4, 5, 6, 7);
-            return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-        }
-    }
-}
-
-// In each four lanes: the first two of a and of b, alternating; and the same of the last two.
-template <class T, int... Lane>
-inline void interleave(Quads<T>& a, Quads<T>& b, std::integer_sequence<int, Lane...>) {
-    constexpr int N = quad_lanes<T>;
-    const Quads<T> low = __builtin_shufflevector(a, b, ((Lane & ~3) + (Lane & 3) / 2 + (Lane & 1) * N)...);
-    b = __builtin_shufflevector(a, b, ((Lane & ~3) + 2 + (Lane & 3) / 2 + (Lane & 1) * N)...);
-    a = low;
-}
-
-// In each four lanes: the first two of a, then those of b; and the same of the last two.
-template <class T, int... Lane>
-inline void join(Quads<T>& a, Quads<T>& b, std::integer_sequence<int, Lane...>) {
-    constexpr int N = quad_lanes<T>;
-    const Quads<T> low = __builtin_shufflevector(a, b, ((Lane & ~3) + (Lane & 1) + (Lane & 2) / 2 * N)...);
-    b = __builtin_shufflevector(a, b, ((Lane & ~3) + 2 + (Lane & 1) + (Lane & 2) / 2 * N)...);
-    a = low;
-}
-
-// Writes the topics k to k + 3 of some words to their columns, by transposing them in registers.
-template <class T>
-inline void gather_four(const T* const* from, int k, T* const* column, int64_t j) {
-    constexpr int N = quad_lanes<T>;
-    const auto all = std::make_integer_sequence<int, N>();
-    for (int i = 0; i < kGatheredWords; i += N) {
-        Quads<T> a = load_quads<T>(from + i, k), b = load_quads<T>(from + i + 1, k),
-                 c = load_quads<T>(from + i + 2, k), d = load_quads<T>(from + i + 3, k);
-        interleave<T>(a, b, all);
-        interleave<T>(c, d, all);
-        join<T>(a, c, all);
-        join<T>(b, d, all);
-        std::memcpy(column[k + 0] + j + i, &a, sizeof a);
-        std::memcpy(column[k + 1] + j + i, &c, sizeof c);
-        std::memcpy(column[k + 2] + j + i, &b, sizeof b);
-        std::memcpy(column[k + 3] + j + i, &d, sizeof d);
-    }
-}
 
 // An estimate of 1 / q from the exponent and the mantissa, with an error of at most 12.5%.
 template <class T>
@@ -93,12 +27,22 @@ inline Pack<T> rough_inverse(const Pack<T>& q) {
     }
 }
 
-// 1 / q to about one unit in the last place, for 1e-36 < q < 1e36. Twice as fast as a division, and unlike the
-// approximations of processors it has the same bits on all of them. Each round multiplies the number of correct digits
-// by three: y (1 + e + e^2) with e = 1 - q y.
+// 1 / q to about one unit in the last place, for 1e-36 < q < 1e36, at least twice as fast as a division. With AVX-512 it
+// begins at the approximation of the processor. Otherwise each round multiplies the number of correct digits by three:
+// y (1 + e + e^2) with e = 1 - q y.
 template <class T>
 inline Pack<T> inverse_of(const Pack<T>& q) {
     const Pack<T> one = splat(T(1));
+#if POLYSEME_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+        const Pack<T> near = _mm512_rcp14_ps(q);
+        return near + near * (one - q * near);
+    } else {
+        Pack<T> near = _mm512_rcp14_pd(q);
+        near = near + near * (one - q * near);
+        return near + near * (one - q * near);
+    }
+#endif
     Pack<T> y = rough_inverse<T>(q);
     for (int round = 0; round < (sizeof(T) == 4 ? 1 : 2); ++round) {
         const Pack<T> e = one - q * y;
@@ -110,32 +54,40 @@ inline Pack<T> inverse_of(const Pack<T>& q) {
 #else
 
 template <class T>
-inline void gather_four(const T* const* from, int k, T* const* column, int64_t j) {
-    for (int c = k; c < k + 4; ++c)
-        for (int i = 0; i < kGatheredWords; ++i) column[c][j + i] = from[i][c];
-}
-
-template <class T>
 inline Pack<T> inverse_of(const Pack<T>& q) {
     return splat(T(1)) / q;
 }
 
 #endif
 
-// Sets `from` to the operands of the words j, j + 1, ... of a row. Words after the last one have `zeros`.
+// Lists the topics with theta > 0 or slopes > u, in their order, and returns their number. `topics` has room for one
+// more than the width.
 template <class T>
-inline void words_from(const RowOperands<T>& row, int64_t j, const T** from) {
-    for (int i = 0; i < kGatheredWords; ++i) from[i] = j + i < row.n ? row.B + row.offset[j + i] : row.zeros;
-}
-
-// Writes operands of the words of a row to columns.
-template <class T>
-void gather(const RowOperands<T>& row) {
-    for (int64_t j = 0; j < row.padded; j += kGatheredWords) {
-        const T* from[kGatheredWords];
-        words_from(row, j, from);
-        for (int f = 0; f < row.fours; ++f) gather_four<T>(from, row.four[f], row.column, j);
+int choose(const T* theta, const T* slopes, const T* u, int width, int* topics) {
+    int many = 0;
+#if POLYSEME_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    for (int k = 0; k < width; k += 16) {
+        unsigned bits;
+        if constexpr (sizeof(T) == 4) {
+            bits = _mm512_cmp_ps_mask(_mm512_loadu_ps(theta + k), _mm512_setzero_ps(), _CMP_GT_OQ) |
+                   _mm512_cmp_ps_mask(_mm512_loadu_ps(slopes + k), _mm512_loadu_ps(u + k), _CMP_GT_OQ);
+        } else {
+            bits = 0;
+            for (int i = 0; i < 16; i += 8)
+                bits |= static_cast<unsigned>(
+                            _mm512_cmp_pd_mask(_mm512_loadu_pd(theta + k + i), _mm512_setzero_pd(), _CMP_GT_OQ) |
+                            _mm512_cmp_pd_mask(_mm512_loadu_pd(slopes + k + i), _mm512_loadu_pd(u + k + i), _CMP_GT_OQ))
+                        << i;
+        }
+        for (; bits != 0; bits &= bits - 1) topics[many++] = k + __builtin_ctz(bits);
     }
+#else
+    for (int k = 0; k < width; ++k) {
+        topics[many] = k;
+        many += theta[k] > T(0) || slopes[k] > u[k] ? 1 : 0;
+    }
+#endif
+    return many;
 }
 
 // Products q = sum_a weight_a column_a of one pack of words, at least a tiny share of x (see row_table.hpp), and their
@@ -166,20 +118,31 @@ void mix(const T* const* column, const T* weight, int many, const T* x, int64_t 
     for (int64_t j = 0; j < padded; j += lanes<T>) mix_pack<T>(column, weight, many, x, j, q, inverse, least);
 }
 
-// sums += sum_i r_i from_i of some words, for `packs` packs. The operands of the next words are prefetched.
+// sums += sum_i r_i from_i of some words, for `Packs` packs from topic k. The operands of the next words are
+// prefetched. Even and odd words have sums of their own, because an addition takes longer than the products of few packs.
 template <class T, int Packs>
-inline void accumulate_words(const T* const* from, const T* const* next, const T* r, T* sums) {
+inline void accumulate_words(const T* const* from, const T* const* next, int k, const T* r, T* sums) {
     constexpr int L = lanes<T>, a_line = 64 / static_cast<int>(sizeof(T));
-    Pack<T> total[Packs];
-    for (int p = 0; p < Packs; ++p) total[p] = load(sums + p * L);
-    for (int i = 0; i < kGatheredWords; ++i) {
-        const Pack<T> ri = splat(r[i]);
-#if defined(__GNUC__)
-        for (int k = 0; k < Packs * L; k += a_line) __builtin_prefetch(next[i] + k);
-#endif
-        for (int p = 0; p < Packs; ++p) total[p] = total[p] + ri * load(from[i] + p * L);
+    Pack<T> even[Packs], odd[Packs];
+    for (int p = 0; p < Packs; ++p) {
+        even[p] = load(sums + k + p * L);
+        odd[p] = splat(T(0));
     }
-    for (int p = 0; p < Packs; ++p) store(sums + p * L, total[p]);
+    for (int i = 0; i < kGatheredWords; i += 2) {
+        const Pack<T> r0 = splat(r[i]), r1 = splat(r[i + 1]);
+        const T *const b0 = from[i] + k, *const b1 = from[i + 1] + k;
+#if defined(__GNUC__)
+        for (int j = 0; j < Packs * L; j += a_line) {
+            __builtin_prefetch(next[i] + k + j);
+            __builtin_prefetch(next[i + 1] + k + j);
+        }
+#endif
+        for (int p = 0; p < Packs; ++p) {
+            even[p] = even[p] + r0 * load(b0 + p * L);
+            odd[p] = odd[p] + r1 * load(b1 + p * L);
+        }
+    }
+    for (int p = 0; p < Packs; ++p) store(sums + k + p * L, even[p] + odd[p]);
 }
 
 // Writes operands of the words of a row to columns, as `gather` does; then the products q, their inverse, and the sums
@@ -187,35 +150,24 @@ inline void accumulate_words(const T* const* from, const T* const* next, const T
 template <class T>
 bool evaluate(const RowOperands<T>& row, const T* const* column, const T* weight, int many, const T* x, T* q,
               T* inverse, T* sums) {
-    constexpr int L = lanes<T>, Packs = 8;
+    constexpr int L = lanes<T>, Packs = POLYSEME_VECTOR_BYTES == 64 ? 8 : 4;
     for (int k = 0; k < row.width; ++k) sums[k] = T(0);
     Pack<T> least = splat(T(1));
     const T* from[kGatheredWords];
     const T* next[kGatheredWords];
-    words_from(row, 0, next);
+    const int picks = pick_lines(row);
+    words_from(row, 0, from);
     for (int64_t j = 0; j < row.padded; j += kGatheredWords) {
-        for (int i = 0; i < kGatheredWords; ++i) from[i] = next[i];
-        words_from(row, j + kGatheredWords, next);
-        for (int f = 0; f < row.fours; ++f) gather_four<T>(from, row.four[f], row.column, j);
+        words_ahead(row, j + kGatheredWords, next);
+        gather_words(row, picks, from, j);
         T r[kGatheredWords];
         for (int i = 0; i < kGatheredWords; i += L)
             store(r + i, load(x + j + i) * mix_pack<T>(column, weight, many, x, j + i, q, inverse, least));
         int k = 0;
-        const auto moved = [&](const T* const* words, const T** to) {
-            for (int i = 0; i < kGatheredWords; ++i) to[i] = words[i] + k;
-        };
-        const T* here[kGatheredWords];
-        const T* ahead[kGatheredWords];
-        for (; k + Packs * L <= row.width; k += Packs * L) {
-            moved(from, here);
-            moved(next, ahead);
-            accumulate_words<T, Packs>(here, ahead, r, sums + k);
-        }
-        for (; k < row.width; k += L) {
-            moved(from, here);
-            moved(next, ahead);
-            accumulate_words<T, 1>(here, ahead, r, sums + k);
-        }
+        for (; k + Packs * L <= row.width; k += Packs * L) accumulate_words<T, Packs>(from, next, k, r, sums);
+        for (; k + 4 * L <= row.width; k += 4 * L) accumulate_words<T, 4>(from, next, k, r, sums);
+        for (; k < row.width; k += L) accumulate_words<T, 1>(from, next, k, r, sums);
+        words_from(row, j + kGatheredWords, from);
     }
     return least_of<T>(least) > max_zero_product<T>();
 }
