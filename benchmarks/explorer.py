@@ -78,7 +78,9 @@ INTERACTIONS = (
     ("edits: merge topics", "#/topic/3", "submit('edit-merge')", "h1"),
     ("edits: hide a topic", "#/topic/4", CLICK % ".editor div.field button", "h1"),
 )
-"""What is done, on which view, by which script, and an element that the result replaces or adds."""
+"""What is done, on which view, by which script, and an element that the result replaces, adds or removes."""
+NEEDS = {"labels": ["LABEL"], "time": ["PERIOD"], "edits": ["EDITS"]}
+"""What the corpus must have for interactions, by the first word of their names."""
 
 ACT = """async (changed) => {
   const press = (selector, key) =>
@@ -97,7 +99,7 @@ ACT = """async (changed) => {
   const before = now();
   const start = performance.now();
   SCRIPT;
-  while (changed && (!now() || now() === before)) {
+  while (changed && now() === before) {
     if (performance.now() > start + 5000) throw new Error(`nothing has changed ${changed}`);
     await new Promise((done) => setTimeout(done, 0));
   }
@@ -225,7 +227,8 @@ def measure(path: Path, values: dict[str, list[str]], browser) -> dict[str, list
         if all(values.get(name) for name in re.findall(PLACES, view)):
             times[view] = [timed.open_view(_filled(view, each)) for _ in range(REPEATS)]
     for name, view, script, changed in INTERACTIONS:
-        if all(values.get(place) for place in re.findall(PLACES, name + view + script)):
+        needs = NEEDS.get(re.match(r"\w+", name).group(), []) + re.findall(PLACES, name + view + script)
+        if all(values.get(place) for place in needs):
             for _ in range(REPEATS):
                 timed.open_view(_filled(view, each))
                 page.wait_for_timeout(250)  # what the view does when it rests, as the map
@@ -322,6 +325,7 @@ def values_of(data: PageData) -> dict[str, list[str]]:
         "LABEL": labels[:1],
         "LEVEL": [str(weights.shape[1]) for weights in data.level_weights[-1:]],
         "NUMBER": [str(data.counts.shape[0] // 3)],
+        "EDITS": [] if data.editing is None else ["yes"],
         "PERIOD": [] if by_time is None else by_time.names[len(by_time.names) // 2 :][:1],
     }
 
