@@ -149,6 +149,7 @@ def test_a_given_number_starts_from_the_topics_that_several_fits_share(model: st
     np.testing.assert_array_equal(run.model.components_, expected.components_)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_consensus_gives_the_start_and_the_reproducibility_of_topics() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(40)]

@@ -196,7 +196,7 @@ def consensus(
     max_iter : int, default=1000
         Maximum number of iterations of a fit.
     tol : float, default=1e-4
-        A fit ends when ten iterations gain at most this many nats per token.
+        A fit ends when an estimate of what it can still gain is below this many nats per token, as in `PLSA`.
     n_jobs : int, default=None
         Number of threads; None uses all cores. Results do not depend on it.
     random_state : int, RandomState or Generator, default=0
