@@ -17,6 +17,7 @@ from polyseme.progress import print_line
 
 if TYPE_CHECKING:
     from polyseme.metrics.evaluation import Evaluation, PerplexityReport
+    from polyseme.runs.drift import Drift
 
 
 STEPS = 6
@@ -59,6 +60,10 @@ def evaluate(
     Without INPUT the documents of the run are used. The model was fitted to them, so their perplexities are too low;
     give other documents as INPUT to avoid this. If a document has several labels, the most frequent label counts.
 
+    With INPUT, the last lines compare it with documents of the run, scored with topics that were not fitted to them:
+    perplexity, words that the run does not have, topics that grow or fade, and whether there are new topics. They
+    recommend polyseme update, with or without --new-topics, or a new polyseme fit (PLSA).
+
     Examples:
 
       polyseme evaluate letters-run
@@ -96,12 +101,26 @@ def evaluate(
             opened.model, counts, main_labels(labels), n_words=words, smoothing=smoothing, texts=in_order,
             step=lambda what: update(next(done), STEPS, what),
         )  # fmt: skip
+    drift = None
+    if inputs:
+        from polyseme.runs import open_run
+        from polyseme.runs.drift import drift_of
+
+        texts = None if "-" in inputs else (document.text for document in read(inputs, **reading))
+        with report.stage("Comparing with the documents of the run"):
+            drift = drift_of(open_run(run), counts, texts)
     if as_json:
-        print_json(_as_dict(evaluation, opened.store.vocabulary, fitted=not inputs))
+        content = _as_dict(evaluation, opened.store.vocabulary, fitted=not inputs)
+        if drift is not None:
+            content["drift"] = _drift_as_dict(drift, opened.topic_titles)
+        print_json(content)
         return
     screen = Console()
     screen.print(figures_table(evaluation, fitted=not inputs))
     screen.print(topics_table(evaluation, opened.store.vocabulary))
+    if drift is not None:
+        for line in drift_lines(drift, opened.topic_titles, run):
+            print_line(screen, line)
     if choice := opened.store.info.selection:
         print_line(screen, f"Chosen by the fit: {choice.reason}")
 
@@ -213,3 +232,54 @@ def _as_dict(evaluation: Evaluation, vocabulary: Sequence[str], *, fitted: bool)
     for topic in content["topics"]:
         topic["words"] = [vocabulary[word] for word in evaluation.topic_words[topic["topic"]]]
     return content
+
+
+def drift_lines(drift: Drift, titles: Sequence[str], run: str) -> list[str]:
+    """Return sentences about how documents differ from those of a run, and what to do with them."""
+    from polyseme.runs.drift import FIT, NEW_TOPICS, UPDATE
+
+    low, high = drift.ratio
+    lines = [
+        f"Perplexity {drift.perplexity:,.1f}; of documents of the run, with topics that were not fitted to them, "
+        f"{drift.old_perplexity:,.1f} (ratio {low:.2f} to {high:.2f})."
+    ]
+    if drift.unknown is not None:
+        words = f", such as {', '.join(drift.new_words[:WORDS_SHOWN])}" if drift.new_words else ""
+        lines.append(f"{drift.unknown:.1%} of the tokens are words that the run does not have{words}.")
+    for verb, sign in (("grow", 1), ("fade", -1)):
+        changed = [topic for topic in drift.changed_topics if sign * drift.shares.difference.estimate[topic] > 0]
+        if changed:
+            shown = (f"{k} {titles[k]} ({drift.shares.old[k]:.1%} to {drift.shares.new[k]:.1%})" for k in changed)
+            lines.append(f"Topics that {verb}: {'; '.join(shown)}.")
+    if drift.p_value is not None:
+        lines.append(f"New topics: {drift.n_new or 'none'} (p = {drift.p_value:.2g}).")
+    advice = {
+        UPDATE: f"polyseme update {run}, because the topics explain these documents",
+        NEW_TOPICS: f"polyseme update {run} --new-topics auto",
+        FIT: "a new polyseme fit with all documents, because the run explains these documents badly",
+    }
+    return [*lines, f"Recommended: {advice[drift.advice]}."]
+
+
+def _drift_as_dict(drift: Drift, titles: Sequence[str]) -> dict[str, Any]:
+    difference = drift.shares.difference
+    topics = [
+        {
+            "topic": k, "name": name, "old": float(drift.shares.old[k]), "new": float(drift.shares.new[k]),
+            "difference": float(difference.estimate[k]), "difference_low": float(difference.low[k]),
+            "difference_high": float(difference.high[k]), "q_value": float(difference.q_values[k]),
+        }
+        for k, name in enumerate(titles)
+    ]  # fmt: skip
+    return {
+        "documents": drift.n_documents,
+        "perplexity": drift.perplexity,
+        "old_perplexity": drift.old_perplexity,
+        "ratio": list(drift.ratio),
+        "unknown": drift.unknown,
+        "new_words": list(drift.new_words),
+        "topics": topics,
+        "p_value": drift.p_value,
+        "new_topics": drift.n_new,
+        "advice": drift.advice,
+    }
