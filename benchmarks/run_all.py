@@ -106,6 +106,9 @@ BENCHMARKS = {
     "interval_coverage": Benchmark(
         "Coverage of intervals", "--topics 5 --documents 200 --lengths 100 --repetitions 2 --resamples 10", ""
     ),
+    "word_contrasts": Benchmark("Signs of word contrasts", "--topics 5 --lengths 100 --repetitions 1", ""),
+    "residual_test": Benchmark("Test for missing topics", "--documents 200 --lengths 30 --repetitions 1", ""),
+    "living": Benchmark("New topics in updates", "--only planted --corpora 1", ""),
     "consensus": Benchmark("Topics that many fits share", "--corpora 3 --fits 5", ""),
     "short_texts": Benchmark("Short texts", "--quick", ""),
     "judging": Benchmark("Held-out scores and choices based on them", "--quick", ""),
