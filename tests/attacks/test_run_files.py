@@ -403,7 +403,7 @@ def test_documents_of_another_run(place):
 
 
 def test_an_index_of_another_run(place):
-    index = SearchIndex(np.eye(3), ["a", "b", "c"]).set_model(PLSA(2, random_state=0, max_iter=5).fit(np.eye(3) + 1))
+    index = SearchIndex(np.eye(3), ["a", "b", "c"]).set_model(PLSA(2, random_state=0).fit(np.eye(3) + 1))
     right = run("search", "run", "iron", "--json", "-q", cwd=place)
     assert right.exit_code == 0
     for identity in ("", "x"):
@@ -685,7 +685,7 @@ def test_a_full_disk_while_a_run_is_written(made, monkeypatch):
 @pytest.fixture
 def model_file(tmp_path: Path) -> Path:
     path = tmp_path / "model.safetensors"
-    PLSA(2, random_state=0, max_iter=5).fit(np.eye(4) + 1).save(path)
+    PLSA(2, random_state=0).fit(np.eye(4) + 1).save(path)
     return path
 
 

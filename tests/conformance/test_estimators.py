@@ -295,7 +295,7 @@ def test_the_callback_is_called_with_every_entry_of_the_history(member):
 
 @ITERATING
 def test_a_fit_that_does_not_converge_warns_with_advice(member):
-    advice = r"stopped after max_iter=3 .*(nats per token|lowered the loss).*raise max_iter or tol"
+    advice = r"stopped after max_iter=3 .*(nats per token|lowered the loss|too few to see).*raise max_iter or tol"
     with pytest.warns(ConvergenceWarning, match=advice) as warned:
         model = fitted(member, max_iter=3, tol=0)
     assert not model.converged_

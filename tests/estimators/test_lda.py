@@ -198,8 +198,12 @@ def test_history_and_callback_agree_and_convergence_is_reported():
     assert [entry["bound"] for entry in heard] == model.history_["bound"].tolist()
     assert (np.diff(model.history_["bound"]) >= 0).all()
     assert model.history_["remaining"][-1] < 1e-5
-    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=3 .*nats per token.*raise max_iter or tol"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=3 .*too few to see .*raise max_iter or tol"):
         fitted(max_iter=3, tol=0)
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_iter=12 .*gain about \d.* nats per token .*raise max_iter or tol"
+    ):
+        fitted(max_iter=12, tol=0)
 
 
 @pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "correspondence", "lsa"])

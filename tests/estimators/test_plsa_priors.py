@@ -22,7 +22,7 @@ from family_cases import (
 from polyseme import PLSA, Background, JointBackground, load
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
-from polyseme.priors import Decorrelation, Dirichlet, Entropic, Smoothing, TopicSelection
+from polyseme.priors import Decorrelation, Dirichlet, Entropic, KnownTopics, SeedWords, Smoothing, TopicSelection
 from polyseme.priors.members import as_prior
 from polyseme.solvers import Tempered
 
@@ -235,3 +235,17 @@ def checks_of_separate_documents(estimator):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("prior", "init"),
+    [
+        ({"topic_word_prior": SeedWords({0: [1, 2]})}, "random"),
+        ({"topic_word_prior": [Smoothing(0.1), SeedWords({0: [1, 2]})]}, "random"),
+        ({"doc_topic_prior": KnownTopics([0, None] * (len(X) // 2))}, "random"),
+        ({"topic_word_prior": [Smoothing(0.1), Decorrelation(1.0)], "doc_topic_prior": 1.1}, "documents"),
+    ],
+)
+def test_topics_that_a_prior_names_start_at_random(prior, init):
+    automatic, named = (PLSA(3, init=start, random_state=0, max_iter=15, **prior).fit(X) for start in ("auto", init))
+    np.testing.assert_array_equal(automatic.components_, named.components_)

@@ -259,6 +259,11 @@ class Model:
         return self.temperature == 1.0 and self.background is None and not self._priors
 
     @property
+    def names_topics(self) -> bool:
+        """Whether a prior says what the topic of a number is about."""
+        return any(part.names_topics for prior in self._priors for part in prior.parts)
+
+    @property
     def weighs_entries(self) -> bool:
         """Whether the entries of the data can have weights; an entry of weight zero is missing."""
         return self.is_plain and self.loss.weighs_entries

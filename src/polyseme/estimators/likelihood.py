@@ -197,7 +197,9 @@ def _unshaped_start(
     if isinstance(init, str):
         check_named_start(init)
         solver = as_solver(settings.parameters.solver)
-        name = solver.init if init == "auto" else init
+        name = init
+        if init == "auto":  # a start from documents would give named topics other subjects
+            name = "random" if model.names_topics else solver.init
         theta, phi = named_start(name, corpus, model, rng, variance=solver.start_variance)
     else:
         theta, phi = given_pair(init, corpus, model, rows, settings.factors)

@@ -100,8 +100,9 @@ class PLSA(TopicEstimator):
         Name of a solver, or a solver object with its own settings, such as those of `polyseme.solvers`.
     init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
         Start of the fit: "documents" starts from groups of documents that are near to one of K documents that are far
-        apart, mixed with random topics. "auto" is "documents", or "random" with tempered and online solvers. A pair is
-        P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in first.
+        apart, mixed with random topics. "auto" is "documents", or "random" with tempered and online solvers and with
+        `SeedWords` and `KnownTopics`. A pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of
+        P(z|d) the documents are folded in first.
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=None

@@ -45,6 +45,8 @@ class Prior(ABC):
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS, TOPICS)
     """Factors that the prior can act on."""
+    names_topics: ClassVar[bool] = False
+    """Whether the prior says what the topic of a number is about."""
 
     @property
     def parts(self) -> tuple[Prior, ...]:

@@ -470,6 +470,7 @@ class SeedWords(Prior):
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
+    names_topics: ClassVar[bool] = True
     seeds: Mapping[int, Sequence[str | int]]
     vocabulary: InitVar[Vocabulary | None] = None
     strength: float = 100.0
@@ -613,6 +614,7 @@ class KnownTopics(Prior):
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
+    names_topics: ClassVar[bool] = True
     topics: Sequence[int | Sequence[int] | None]
     strength: float | None = None
     in_training: bool = field(default=False, repr=False, compare=False)

@@ -625,8 +625,10 @@ def finish_fit(end: FitSummary, dtype: np.dtype[Any], max_iter: int, tol: float)
     if end.converged:
         return
     remaining = end.history["remaining"][-1]
-    if "loss" in end.history:
-        why = f"and the last ten still lowered the loss by {remaining:.2g} percent (tol={tol:g})"
+    if np.isinf(remaining):
+        why = f"too few to see what it could still gain (tol={tol:g})"
+    elif "loss" in end.history:
+        why = f"and the last {min(10, end.n_iter)} still lowered the loss by {remaining:.3g} percent (tol={tol:g})"
     else:
         why = f"and could still gain about {remaining:.2g} nats per token (tol={tol:g})"
     if end.n_iter < max_iter:
