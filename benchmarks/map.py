@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -37,16 +38,11 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 import polyseme
-from common import NEWS_TEXTS, can_import, describe_machine, load_lines, report_figure, report_left_out
+from common import NEWS_TEXTS, ROOT, can_import, describe_machine, load_lines, report_figure, report_left_out
 from polyseme.datasets import docstrings
 from polyseme.layout.names import KERNEL, KERNEL_OF_LARGE_TOPICS, topic_places
 from polyseme.layout.places import LARGEST, SPREAD_DISTANCE, document_layout, layout_level
 
-WITHOUT_AVX = {
-    "POLYSEME_ISA": "baseline",
-    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
-    "OPENBLAS_CORETYPE": "Nehalem",
-}
 APT_HELPER = "/usr/lib/apt/apt-helper"
 LONG_TEXT = 15
 """Counted words per document of the packages that the bars are for, at least."""
@@ -176,18 +172,25 @@ def report_close(name: str, places: Any) -> None:
     report_figure(f"{name}: close dots", f"{close:.1%}", "at most 0.3%")
 
 
-def places_without_avx(run: polyseme.Run) -> Any:
-    """Return the places that a process computes in which NumPy, BLAS and the kernels do not use AVX."""
+def report_instruction_sets(name: str, run: polyseme.Run) -> None:
+    """Print how many places differ between processes that are limited to each instruction set of this machine."""
     program = (
         "import sys, numpy; from polyseme import open_run; from polyseme.layout.places import document_layout; "
         "run = open_run(sys.argv[1]); "
         "numpy.save(sys.argv[2], document_layout(run.view.layout_weights(), run.counts, n_jobs=1))"
     )
+    environments = runpy.run_path(str(ROOT / "tools" / "each_instruction_set.py"))["environments"]()
+    found: dict[str, Any] = {}
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "places.npy"
-        command = [sys.executable, "-W", "ignore", "-c", program, str(run.path), str(file)]
-        subprocess.run(command, check=True, env=os.environ | WITHOUT_AVX)
-        return np.load(file)
+        for instructions, settings in environments.items():
+            file = Path(folder) / f"{instructions}.npy"
+            command = [sys.executable, "-W", "ignore", "-c", program, str(run.path), str(file)]
+            subprocess.run(command, check=True, env=os.environ | settings)
+            found[instructions] = np.load(file).astype(int)
+    (first, places), *others = found.items()
+    for other, moved in others:
+        near = (np.abs(places - moved).max(axis=1) <= 1).mean()
+        report_figure(f"{name}: places within a unit of 16 bits, {first} and {other}", f"{near:.2%}", "at least 99%")
 
 
 def cpu_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -210,8 +213,7 @@ def measure(name: str, frame: pl.DataFrame, bars: Bars | None, peers: bool) -> N
     report_close(name, places)
     changed = (document_layout(levels, counts, n_jobs=2) != places).sum()
     report_figure(f"{name}: coordinates that differ with two threads", str(changed), "0")
-    changed = (places_without_avx(run) != places).sum()
-    report_figure(f"{name}: coordinates that differ without AVX", str(changed), "0")
+    report_instruction_sets(name, run)
     if not peers:
         return
     units = np.sqrt(measures.finest)

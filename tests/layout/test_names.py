@@ -5,7 +5,7 @@ import pytest
 
 from polyseme import InputError
 from polyseme.layout import places
-from polyseme.layout.names import topic_places
+from polyseme.layout.names import CELLS, topic_places
 
 MIDDLE = 32768
 
@@ -46,6 +46,13 @@ def test_topics_without_documents_stand_in_the_middle():
     found = topic_places(points, np.tile([1.0, 0.0], (60, 1)))
     np.testing.assert_array_equal(found.places[1], [MIDDLE, MIDDLE])
     assert found.radii[1] == 0
+
+
+def test_the_region_of_a_single_document_has_a_size():
+    points = np.concatenate([clusters([[10_000, 10_000]]), [[50_000, 40_000]]]).astype(np.uint16)
+    found = topic_places(points, np.eye(2)[[0] * 60 + [1]])
+    np.testing.assert_allclose(found.places[1], points[-1])
+    assert found.radii[1] == places.LARGEST / CELLS
 
 
 @pytest.mark.parametrize("n_documents", [0, 1, 2])

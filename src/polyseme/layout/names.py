@@ -30,7 +30,7 @@ class TopicPlaces(NamedTuple):
     places : ndarray of float64 (topics x 2)
         Where the name of each topic stands, in the units of the places of documents.
     radii : ndarray of float64 (topics,)
-        Median distance of the documents of each topic from its name.
+        Median distance of the documents of each topic from its name, at least a cell.
     """
 
     places: Floats
@@ -95,7 +95,8 @@ def topic_places(places: Places, weights: Array, *, kernel: float = KERNEL) -> T
             peak = near @ points[documents] / near.sum()
         found.places[topic] = peak
         main = documents[shares >= 0.5 * shares.max()]
-        found.radii[topic] = np.median(np.sqrt(((points[main] - peak) ** 2).sum(axis=1)))
+        radius = np.median(np.sqrt(((points[main] - peak) ** 2).sum(axis=1)))
+        found.radii[topic] = max(radius, LARGEST / CELLS)  # also of a topic with one document
     return found
 
 

@@ -97,6 +97,35 @@ test("names do not overlap, stay in the frame and off obstacles", () => {
   }
 });
 
+test("a name beside the edge of the window is moved into it", () => {
+  const names = [0.01, 0.5, 0.99].map((x, topic) => ({
+    level: 3,
+    topic,
+    top: topic,
+    name: topic === 1 ? "w".repeat(60) : "ships and sails",
+    x,
+    y: x,
+    radius: 0.1,
+  }));
+  names[2].name = "salt and cargo";
+  const placed = placeNames(
+    names,
+    ({ x, y, radius }) => ({ x: 400 * x, y: 400 * y, radius: 400 * radius }),
+    (text, size) => 0.55 * size * text.length,
+    { width: 400, height: 400, obstacles: [] },
+  );
+  assert.deepEqual(
+    placed.map(({ name }) => name.topic),
+    [0, 2],
+  );
+  for (const { x, y, width, height } of placed)
+    for (const [at, size] of [
+      [x, width],
+      [y, height],
+    ])
+      assert.ok(at - size / 2 >= 0 && at + size / 2 <= 400);
+});
+
 test("a finer topic with the name of its parent is not named again", () => {
   const names = [
     { level: 2, topic: 0, top: 0, name: "ships", x: 0.3, y: 0.3, radius: 0.2 },

@@ -38,6 +38,17 @@ export function decimal(value, digits = 3) {
 }
 
 /**
+ * Returns how many times as large something is.
+ *
+ * @param {number} ratio
+ * @returns {string}
+ */
+export function timesText(ratio) {
+  if (ratio >= 9.95 && ratio < Infinity) return `×${wholeNumber.format(ratio)}`;
+  return `×${decimal(ratio, ratio < 0.95 ? 2 : 1)}`;
+}
+
+/**
  * Returns a number with three or four significant digits, and other values as text.
  *
  * @param {unknown} value

@@ -29,6 +29,7 @@ const NAME_SHIFTS = [
   [0.3, 0.7],
 ];
 const NAME_GAP = 3;
+const EDGE = 2;
 const CROWD = 60; // names of the first level above which they are short where regions are small
 const CROWD_GAP = 9;
 const CROWD_SIZE = 0.62;
@@ -88,16 +89,20 @@ export function placeNames(names, onScreen, widthOf, { width, height, obstacles 
     if (wide > NAME_SIZES[rank].wide * radius) continue;
     const tall = lines.length * size * LINE_HEIGHT;
     for (const [dx, dy] of NAME_SHIFTS) {
-      const at = [x + dx * wide, y + dy * tall];
+      const at = [inside(x + dx * wide, wide, width), inside(y + dy * tall, tall, height)];
       const box = [at[0] - wide / 2, at[1] - tall / 2, at[0] + wide / 2, at[1] + tall / 2];
-      const out = box[0] < 2 || box[1] < 2 || box[2] > width - 2 || box[3] > height - 2;
-      if (out || taken.some((other) => overlaps(box, other, gap))) continue;
+      if (box[2] > width || taken.some((other) => overlaps(box, other, gap))) continue;
       taken.push(box);
       placed.push({ name, lines, rank, x: at[0], y: at[1], width: wide, height: tall, size });
       break;
     }
   }
   return placed;
+}
+
+// Returns the middle of a name of this size that is nearest to `at` and in the window.
+function inside(at, size, length) {
+  return Math.max(size / 2 + EDGE, Math.min(length - size / 2 - EDGE, at));
 }
 
 function overlaps(a, b, gap) {

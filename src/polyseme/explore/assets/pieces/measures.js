@@ -1,6 +1,6 @@
 // Measures of the topics of a level.
 
-import { decimal, percent, wholeNumber } from "../format.js";
+import { decimal, percent, timesText, wholeNumber } from "../format.js";
 import { model } from "../model/corpus.js";
 import { topicsOfSubset } from "../model/subset.js";
 
@@ -52,7 +52,7 @@ export function topicMeasures({ subset, level }) {
           level.weights[topic] > 0 ? share / level.weights[topic] : 0,
         ),
         description: "weight in these documents, divided by the weight in all documents",
-        shown: (value) => `×${decimal(value, value < 9.95 ? 1 : 0)}`,
+        shown: timesText,
       },
     );
   found.push(

@@ -4,7 +4,7 @@ import { topicAddress, wordAddress } from "../addresses.js";
 import { bars } from "../charts/bars.js";
 import { chart } from "../charts/chart.js";
 import { empty, h } from "../dom.js";
-import { decimal, percent } from "../format.js";
+import { decimal, percent, timesText } from "../format.js";
 import { wordsApart } from "../model/apart.js";
 import { model } from "../model/corpus.js";
 import { topicsOfSubset, typicalOfSubset } from "../model/subset.js";
@@ -34,9 +34,9 @@ export function apartCard(part, all, name) {
     label: model.words[word],
     href: wordAddress(word),
     value: weight,
-    shown: `×${times.toPrecision(2)}`,
+    shown: timesText(times),
     title:
-      `${model.words[word]}: ${times.toPrecision(3)} times as frequent as in all documents; ` +
+      `${model.words[word]}: ${timesText(times)} the frequency in all documents; ` +
       `score ${weight.toFixed(1)}`,
   }));
   const drawn = rows.length
@@ -80,7 +80,7 @@ export function topicsCard(part, all, name, { size, names, tops, order: listed }
         href: topicAddress(topic, size),
         value: weights[topic],
         behind: usual[topic],
-        shown: `${percent(weights[topic])}, ×${decimal(times, times < 9.95 ? 1 : 0)}`,
+        shown: `${percent(weights[topic])}, ${timesText(times)}`,
         title:
           `${names[topic]}: ${percent(weights[topic])} of the words here, ` +
           `${percent(usual[topic])} of all; main topic of ${documents[topic]} documents here`,

@@ -5,7 +5,7 @@ import { bars } from "../charts/bars.js";
 import { chart } from "../charts/chart.js";
 import { lines } from "../charts/lines.js";
 import { h } from "../dom.js";
-import { count, decimal, percent } from "../format.js";
+import { count, percent, timesText } from "../format.js";
 import { corpus, model } from "../model/corpus.js";
 import { labelsOfTopic, topicsByLabel } from "../model/labels.js";
 import { documentsOverTime, topicsOverTime } from "../model/periods.js";
@@ -33,7 +33,7 @@ export function weightText({ size, weights }, topic, subset) {
   const times = weights[topic] > 0 ? within[topic] / weights[topic] : 0;
   return (
     `${percent(within[topic])} of the words of these ${count(subset.size, "document")}, ` +
-    `${percent(weights[topic])} of all words (×${decimal(times, times < 9.95 ? 1 : 0)})`
+    `${percent(weights[topic])} of all words (${timesText(times)})`
   );
 }
 

@@ -86,7 +86,7 @@ function choiceCard() {
   const rows = model.selection;
   if (rows.length < 2) {
     const given = `The number of topics, ${model.K}, was given; polyseme select compares several.`;
-    return card("Number of topics", empty(given));
+    return card("Number of topics", empty(model.selection_reason || given));
   }
   const [name, meaning] =
     "agreement" in rows[0]

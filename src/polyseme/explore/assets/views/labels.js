@@ -4,7 +4,7 @@ import { address, topicAddress } from "../addresses.js";
 import { chart } from "../charts/chart.js";
 import { matrix } from "../charts/matrix.js";
 import { h } from "../dom.js";
-import { count, decimal, percent, wholeNumber } from "../format.js";
+import { count, decimal, percent, timesText, wholeNumber } from "../format.js";
 import { corpus, model } from "../model/corpus.js";
 import { intervalsOf } from "../model/intervals.js";
 import { hasLabel, topicsByLabel } from "../model/labels.js";
@@ -81,7 +81,6 @@ function matrixCard(used, settings, { subset, level }) {
   const most = Math.max(...labels.flatMap((label) => Array.from(shares[label])), 1e-12);
   const times = (topic, label) =>
     all.weights[topic] > 0 ? shares[label][topic] / all.weights[topic] : 1;
-  const timesText = (value) => `×${decimal(value, value < 0.95 ? 2 : value < 9.95 ? 1 : 0)}`;
   const cell = (i, j) => {
     const [topic, label] = [topics[i], labels[j]];
     if (!ratio)

@@ -1,7 +1,7 @@
 // The words of the documents: a table to sort and filter.
 
 import { h } from "../dom.js";
-import { count, decimal, wholeNumber } from "../format.js";
+import { count, decimal, timesText, wholeNumber } from "../format.js";
 import { model } from "../model/corpus.js";
 import { sensesOf } from "../model/senses.js";
 import { wordsOfSubset } from "../model/subset.js";
@@ -50,7 +50,7 @@ export function viewWords(_, settings, { subset }) {
         name: "times",
         description: "frequency in these documents, divided by that in all documents",
         value: times,
-        shown: (word) => `×${decimal(times(word), times(word) < 9.95 ? 1 : 0)}`,
+        shown: (word) => timesText(times(word)),
       },
       {
         name: "distinctive",
