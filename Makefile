@@ -117,7 +117,6 @@ native-sanitize: $(NATIVE_TESTS) ## the kernels' own test under the address, und
 	build/native-thread/test_kernels
 
 sanitize: $(VENV)/.package $(VENV)/.tools ## tests of the compiled modules, and stored cases of the fuzzers, under the same sanitizers
-	$(BIN)/python -m pip install --quiet --group sanitize
 	$(BIN)/python tools/sanitize.py
 
 fuzz: $(VENV)/.package $(VENV)/.tools ## random cases for runs, readers, estimators and texts, for FUZZ_SECONDS
@@ -132,9 +131,14 @@ $(VENV)/.environment:
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
-$(VENV)/.package: $(VENV)/.environment $(PACKAGE_SOURCES)
+# Without an isolated environment, the paths of headers stay, and only C++ files that have changed are compiled again.
+$(VENV)/.build: pyproject.toml | $(VENV)/.environment
+	$(BIN)/python -m pip install --quiet --group build
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.environment $(VENV)/.build $(PACKAGE_SOURCES)
 	@PYTHON=$(BIN)/python sh tools/check_machine.sh >/dev/null
-	$(BIN)/python -m pip install --quiet '.[cli]'
+	$(BIN)/python -m pip install --quiet --no-build-isolation '.[cli]'
 	@touch $@
 
 $(VENV)/.tools: pyproject.toml | $(VENV)/.package
