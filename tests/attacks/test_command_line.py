@@ -164,7 +164,7 @@ def test_words_that_standard_output_cannot_encode_are_printed(made, tmp_path, ou
         return
     sys.stdout.flush()
     if "--json" in command:
-        assert "größte 東京" in {topic["name"] for topic in json.loads(content.getvalue())}
+        assert "größte 東京" in {topic["name"] for topic in json.loads(content.getvalue())["topics"]}
     else:
         assert "größte 東京".encode(output, "backslashreplace") in content.getvalue()
 

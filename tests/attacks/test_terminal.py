@@ -159,7 +159,7 @@ def test_commands_show_control_characters(place, arguments):
 
 
 def test_json_is_the_same_data(place):
-    documents = json.loads(run("topics", "run", "--json", cwd=place).stdout)[0]["documents"]
+    documents = json.loads(run("topics", "run", "--json", cwd=place).stdout)["topics"][0]["documents"]
     assert documents
     assert all(document["title"].endswith(HOSTILE) for document in documents)
 

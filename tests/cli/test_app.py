@@ -203,8 +203,8 @@ def test_topic_rows_summarize_the_model() -> None:
     assert [row.fit for row in rows] == pytest.approx([0.4 * 0.8 + 0.6 * 0.9, 0.5 + 0.3 * 0.2 + 0.2 * 0.1])
     assert [row.words for row in rows] == [["ant", "cow"], ["bee", "cow"]]
     assert TopicView(corpus).typical.documents == [[1], [2, 1]]  # document 0 is too short
-    assert [name for name, _ in rows[0].shares] == ["y", "x"]
-    assert [share for _, share in rows[0].shares] == pytest.approx([1.0, 0.0])
+    assert list(rows[0].shares) == ["y", "x"]
+    assert list(rows[0].shares.values()) == pytest.approx([1.0, 0.0])
 
 
 def test_the_commands_that_the_demo_suggests_run(small_corpus: None) -> None:

@@ -112,7 +112,7 @@ def test_tables(folder: Path) -> None:
 
 
 def test_topics_show_their_coherence(folder: Path) -> None:
-    rows = json.loads(run("topics", str(folder / "run"), "--json").stdout)
+    rows = json.loads(run("topics", str(folder / "run"), "--json").stdout)["topics"]
     found = as_json(str(folder / "run"))
     for row in rows:
         assert row["coherence"] == pytest.approx(found["topics"][row["topic"]]["coherence"]["npmi"])

@@ -105,7 +105,7 @@ def test_topics_as_a_table_as_json_and_as_csv(finished: Path) -> None:
     assert "fruit" in table.stdout
     assert "metal" in table.stdout
     assert "orchard 100%" in table.stdout
-    rows = json.loads(run("topics", "out", "--json", "--words", "3", "-d", "1", cwd=finished.parent).stdout)
+    rows = json.loads(run("topics", "out", "--json", "--words", "3", "-d", "1", cwd=finished.parent).stdout)["topics"]
     assert [len(row["words"]) for row in rows] == [3, 3]
     assert [len(row["documents"]) for row in rows] == [1, 1]
     assert rows[0]["weight"] > rows[1]["weight"]

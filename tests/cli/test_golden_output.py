@@ -135,6 +135,7 @@ def test_help_groups_the_commands(place):
     assert found == {
         "Start": ["demo", "fit", "select"],
         "Look": ["topics", "explore", "search", "report"],
-        "Measure": ["evaluate", "compare", "groups", "time"],
+        "Measure": ["evaluate", "compare", "groups", "effects", "time"],
         "Use and change": ["transform", "update", "edit", "export"],
+        "For programs": ["mcp", "schema"],
     }

@@ -192,7 +192,7 @@ def test_names_are_stored_and_shown(place: Path) -> None:
     assert opened.info.topic_names == {1: "Space flight", 0: "=SUM(A1)"}
     assert [entry.rename for entry in opened.info.edits] == [{1: "Space flight"}, {0: "=SUM(A1)"}]
     assert "Space flight" in run("topics", "run", cwd=place).stdout
-    rows = {row["topic"]: row for row in json.loads(run("topics", "run", "--json", cwd=place).stdout)}
+    rows = {row["topic"]: row for row in json.loads(run("topics", "run", "--json", cwd=place).stdout)["topics"]}
     assert rows[1]["name"] == "Space flight"
     with (place / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
         names = {row["name"] for row in csv.DictReader(file)}
@@ -213,7 +213,7 @@ def test_topics_are_merged_and_removed_and_words_are_removed(place: Path) -> Non
     assert after.info.topic_names == {int(after.model.components_[:, plums].argmax()): "Last"}
     assert (after.model.components_[:, banned] == 0).all()
     assert after.counts[:, [banned]].nnz == 0
-    topics = json.loads(run("topics", "run", "--json", cwd=place).stdout)
+    topics = json.loads(run("topics", "run", "--json", cwd=place).stdout)["topics"]
     assert all("fruit" not in topic["words"] for topic in topics)
     np.testing.assert_array_equal(after.model.transform(after.counts), after.model.doc_topic_)
     assert np.isfinite(after.model.log_likelihood_)
@@ -350,7 +350,7 @@ def test_a_consensus_shows_how_many_fits_have_each_topic(once: Path) -> None:
         interval = f"{row.share:.0%} ({100 * row.least:.0f} to {100 * row.most:.0f})"
         assert interval in shown
         assert interval in fitted.stdout
-    listed = json.loads(run("topics", "shared", "--json", cwd=once).stdout)
+    listed = json.loads(run("topics", "shared", "--json", cwd=once).stdout)["topics"]
     assert [row["reproducibility"] for row in listed] == [vars(found[row["topic"]]) for row in listed]
     assert run("edit", "shared", "--merge", "0,1", "-q", cwd=once).exit_code == 0
     assert not open_run(once / "shared").info.reproducibility
@@ -422,13 +422,13 @@ def test_topics_are_shown_as_a_tree_or_at_one_level(with_levels: Path) -> None:
     prompt = run("topics", "run", "--level", "4", "--prompt", cwd=with_levels).output
     assert f"Part of: {opened.topic_titles[int(parents.topics[2])]}" in prompt
     level = run("topics", "run", "--level", "4", "--json", cwd=with_levels)
-    rows = json.loads(level.output)
+    rows = json.loads(level.output)["topics"]
     assert sorted(row["topic"] for row in rows) == [0, 1, 2, 3]
     assert [row["parent"] for row in rows] == [int(parents.topics[row["topic"]]) for row in rows]
     above = opened.topic_titles
     assert [row["parent_name"] for row in rows] == [above[row["parent"]] for row in rows]
     assert all(row["parent_share"] > 0.9 and row["level"] == 4 and row["children"] == [] for row in rows)
-    reading = json.loads(run("topics", "run", "--json", cwd=with_levels).output)
+    reading = json.loads(run("topics", "run", "--json", cwd=with_levels).output)["topics"]
     assert [[child["level"] for child in row["children"]] for row in reading] == [[4, 4], [4, 4]]
     assert [child["topic"] for row in reading for child in row["children"]] == found
     shown = run("topics", "run", "--level", "4", "-d", "0", cwd=with_levels).output

@@ -163,7 +163,7 @@ def test_marked_topics_are_listed_last_with_the_reason(run: polyseme.Run) -> Non
     shown = here("topics", str(run.path)).stdout
     assert f"Topic {topic} may not describe a subject" in shown
     assert f"polyseme edit {run.path} --ban WORD,WORD --refit" in shown
-    found = json.loads(here("topics", str(run.path), "--json").stdout)
+    found = json.loads(here("topics", str(run.path), "--json").stdout)["topics"]
     assert [row["topic"] for row in found][-1] == topic
     assert run_page_data(run).junk == {topic: run.junk[topic].reason}
 

@@ -28,7 +28,9 @@ from polyseme.cli.commands.explore import explore
 from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
 from polyseme.cli.commands.groups import groups
+from polyseme.cli.commands.mcp import mcp
 from polyseme.cli.commands.report import report
+from polyseme.cli.commands.schema import schema
 from polyseme.cli.commands.search import EXCLUDED_WORD, search
 from polyseme.cli.commands.select import select
 from polyseme.cli.commands.time import time
@@ -43,6 +45,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Look": (topics, explore, search, report),
     "Measure": (evaluate, compare, groups, effects, time),
     "Use and change": (transform, update, edit, export),
+    "For programs": (mcp, schema),
 }
 """Commands in the groups of the help text."""
 

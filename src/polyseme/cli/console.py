@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import warnings
 from bisect import bisect_left
@@ -24,6 +25,7 @@ from polyseme.progress import UNSAFE, TerminalReporter, escape_character, plural
 from polyseme.text.sentences import cut_at_word
 
 if TYPE_CHECKING:
+    from polyseme.cli import schemas
     from polyseme.kernels import Array
     from polyseme.runs import Run
     from polyseme.runs.info import Reproducibility
@@ -34,6 +36,8 @@ FAILED = 1
 """Exit code of an error in the input, a file or the machine. Exit code 2 means wrong arguments."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT, as in shells."""
+SCHEMA_VERSION = 1
+"""Version of the JSON that commands print."""
 
 _MIN_SHARE_SHOWN, _MOST = 0.1, 0.5
 """Labels with a smaller share of a topic are not shown in lists of labels, and as the label of most documents."""
@@ -65,10 +69,32 @@ class Console(rich.console.Console):
             yield segment
 
 
-def print_json(value: Any) -> None:
-    r"""Print a value as JSON, with control characters as \u escapes."""
-    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+def print_json(command: str, value: Any) -> None:
+    r"""Print the result of a command as JSON, with control characters as \u escapes.
+
+    Its schema is that of the command in `cli.schemas`.
+    """
+    text = json.dumps({"schema": f"{command}/{SCHEMA_VERSION}", **finite(value)}, ensure_ascii=False, indent=2) + "\n"
     print_data(UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text))
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value with None for numbers that JSON does not have: NaN and infinity."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_rows(columns: dict[str, list[Any]]) -> list[Any]:
+    """Return columns by name as rows."""
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def print_written(command: str, path: Path) -> None:
+    """Print which file a command has written, as JSON."""
+    print_json(command, {"file": str(path), "bytes": path.stat().st_size})
 
 
 def print_data(text: str) -> None:
@@ -105,7 +131,7 @@ class TopicRow:
     fit: float
     """Mean weight of the topic in its own documents: sum_d P(d|z) P(z|d)."""
     words: list[str]
-    shares: list[tuple[str, float]]
+    shares: dict[str, float]
     """Labels with their shares of the topic, the largest first."""
     documents: list[TypicalDocument]
     """Its most typical documents, with quotes."""
@@ -125,9 +151,6 @@ class TopicRow:
     """Share of its tokens that its parent has."""
     children: list[FinerTopic] = field(default_factory=list)
     """Topics of the next finer level that belong to it."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "shares": dict(self.shares)}
 
 
 def levels_note(run: TopicView, folder: Path | str) -> str:
@@ -163,7 +186,7 @@ def topic_rows(
                 weight=topic.weight,
                 fit=topic.fit,
                 words=topic.words,
-                shares=[(labels.names[i], float(shares[i])) for i in largest(shares, len(shares))],
+                shares={labels.names[i]: float(shares[i]) for i in largest(shares, len(shares))},
                 documents=typical[topic.id],
                 junk=run.junk[topic.id].reason if topic.id in run.junk else "",
                 reproducibility=run.reproducibility[topic.id] if run.reproducibility else None,
@@ -189,6 +212,34 @@ def name_by_model(folder: Path, namer: Callable[..., str], level: int | None, *,
     for warning in caught:
         report.note(str(warning.message))
     return run
+
+
+def fitted_as_dict(run: Run) -> schemas.FittedRun:
+    """Return what a fit has found as JSON values."""
+    from polyseme.runs.store import PAGE_FILE
+    from polyseme.utils import perplexity_of
+
+    info, page = run.info, run.path / PAGE_FILE
+    return {
+        "run": str(run.path),
+        "page": str(page) if page.is_file() else None,
+        "documents": info.documents,
+        "words": info.words,
+        "tokens": info.tokens,
+        "iterations": info.iterations,
+        "converged": info.converged,
+        "seconds": sum(info.seconds.values()),
+        "perplexity": perplexity_of(run.model.log_likelihood_),
+        "left_out": info.left_out,
+        "problems": info.problems,
+        "interrupted": info.interrupted,
+        "topics": topics_as_dicts(run.view),
+    }
+
+
+def topics_as_dicts(view: TopicView) -> Any:
+    """Return the topics of a level as JSON values."""
+    return [asdict(row) for row in topic_rows(view)]
 
 
 def print_junk(run: TopicView, screen: Console, folder: str) -> None:
@@ -368,13 +419,13 @@ def _label_width(width: int) -> int:
 
 
 def _has_labels(rows: Sequence[TopicRow]) -> bool:
-    return any(name for row in rows for name, _ in row.shares)
+    return any(name for row in rows for name in row.shares)
 
 
 def _labels_shown(row: TopicRow, width: int | None = None, least: float = _MIN_SHARE_SHOWN) -> list[str]:
     """Return the labels with at least this share of a topic; long names are cut to `width` columns with the share."""
     shown = []
-    for label, share in row.shares:
+    for label, share in row.shares.items():
         if share >= least and label:
             name, end = Text(label), f" {share:.0%}"
             if width is not None:

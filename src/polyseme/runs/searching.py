@@ -24,7 +24,7 @@ from polyseme.io.arrays import map_npy
 from polyseme.io.files import read_json
 from polyseme.kernels import Array
 from polyseme.options import named
-from polyseme.progress import Reporter
+from polyseme.progress import Reporter, SilentReporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
@@ -116,12 +116,13 @@ def search_run(
     until: Any = None,
     exclude: Any = None,
     view: TopicView | None = None,
+    index: SearchIndex | None = None,
     report: Reporter,
 ) -> Results:
     """Return the best documents of a run for a query or, with `like`, those similar to the document of this id.
 
-    view : topics of a finer level; None: those of the reading level, which the index has. The other arguments are those
-    of `Run.search`.
+    view : topics of a finer level; None: those of the reading level, which the index has. index : the index of the run
+    from `read_index`, with which nothing is stored. The other arguments are those of `Run.search`.
     """
     method_settings(method, None, None)  # raises for an unknown method before an index is built
     asked = QueryText(query) if like else parse_query(query)
@@ -157,6 +158,8 @@ def search_run(
             _ = hit.words, hit.snippet  # reads the documents of the hits, so that a damaged file is noticed here
         return results
 
+    if index is not None:
+        return answer(index)
     results = _stored_answer(store, method, answer, report)
     if results is None:
         store.files.check_sizes(skip=output_only_files(store.files))
@@ -166,6 +169,25 @@ def search_run(
             _store(index, store, report)
             results = answer(index)
     return results
+
+
+def read_index(store: RunStore) -> SearchIndex:
+    """Return the index of a run for the default method, and write nothing: it is read, or built in memory."""
+    from polyseme.retrieval import SearchIndex
+
+    try:
+        index = SearchIndex.load(store.path / INDEX_FILE, identity=store.digest)
+        if index.vectorizer is None:
+            index.vectorizer = _word_rules(store)
+        return index
+    except (UnsupportedError, OSError, ValueError, ModelFileError):
+        pass  # as in `_stored_answer`
+    store.files.check_sizes(skip=output_only_files(store.files))
+    from polyseme.runs.corpus import RunCorpus
+
+    if not RunCorpus(store).fits_in_memory(store.info.model.n_topics):
+        raise InputError(f"{store.path} is large and has no search index: polyseme search {store.path} WORD makes one.")
+    return _new_index(store, store.path, SilentReporter())
 
 
 def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Results:

@@ -38,7 +38,7 @@ def compare(first: RunFolder, second: RunFolder, words: int, as_json: bool) -> N
     runs = [open_level(run, None) for run in (first, second)]
     result = compare_runs(*runs, n_words=words)
     if as_json:
-        print_json(result.to_dict())
+        print_json("compare", result.to_dict())
         return
     screen = Console()
     screen.print(_comparison_table(result, *runs))

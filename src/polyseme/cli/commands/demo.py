@@ -7,8 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyseme.cli.console import Console, exit_if_interrupted, fit_summary, print_topics, screen_reporter, topic_rows
-from polyseme.cli.options import takes
+from polyseme.cli.console import (
+    Console,
+    exit_if_interrupted,
+    fit_summary,
+    fitted_as_dict,
+    print_json,
+    print_topics,
+    screen_reporter,
+    topic_rows,
+)
+from polyseme.cli.options import JSON, takes
 from polyseme.options import MAX_ITER, N_TOPICS, RANDOM_STATE, RUN_OUTPUT
 from polyseme.progress import print_line
 from polyseme.runs.store import PAGE_FILE, check_target
@@ -22,8 +31,8 @@ TITLE = "Docstrings of Python, numpy, scipy and scikit-learn"
 DEMO_FOLDER = replace(RUN_OUTPUT, default=Path("polyseme-demo"), help="Folder to write; an existing run is replaced.")
 
 
-@takes(replace(N_TOPICS, default=20, help="Number of topics."), RANDOM_STATE, MAX_ITER, DEMO_FOLDER)
-def demo(output: Path, **given: Any) -> None:
+@takes(replace(N_TOPICS, default=20, help="Number of topics."), RANDOM_STATE, MAX_ITER, DEMO_FOLDER, JSON)
+def demo(output: Path, as_json: bool, **given: Any) -> None:
     """Try polyseme on the docstrings of Python packages.
 
     Fits topics to the docstrings of Python, numpy, scipy and scikit-learn, which every installation has, and writes a
@@ -34,12 +43,16 @@ def demo(output: Path, **given: Any) -> None:
     from polyseme.text.readers.sources import open_source
 
     check_target(output, overwrite=True)
-    screen, report = Console(), screen_reporter()
+    screen, report = Console(), screen_reporter(quiet=as_json)
     settings = FitSettings.of({**given, "language": "english", "min_df": 5, "max_df": MAX_DF})
     run = fit_run(
         lambda: open_source(_documents(report)), ["docstrings"], settings, output=output, overwrite=True, page="full",
         title=TITLE, command=["polyseme", *sys.argv[1:]], report=report,
     )  # fmt: skip
+    if as_json:
+        print_json("demo", {"runs": [fitted_as_dict(run)]})
+        exit_if_interrupted(run.info.interrupted)
+        return
     print_topics(topic_rows(run.view), screen, output)
     screen.print(fit_summary(run))
     exit_if_interrupted(run.info.interrupted)

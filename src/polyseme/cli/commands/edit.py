@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from polyseme.cli.console import Console, exit_if_interrupted, name_by_model, print_topics, screen_reporter, topic_rows
-from polyseme.cli.options import QUIET, RunFolder, takes
+from polyseme.cli.console import (
+    Console,
+    exit_if_interrupted,
+    name_by_model,
+    print_json,
+    print_topics,
+    screen_reporter,
+    topic_rows,
+    topics_as_dicts,
+)
+from polyseme.cli.options import JSON, QUIET, RunFolder, takes
 from polyseme.errors import InputError
 from polyseme.options import EDITING, LEVEL, NAMER, Option
 from polyseme.progress import Reporter
+
+if TYPE_CHECKING:
+    from polyseme.runs import Run
 
 
 @takes(
@@ -19,6 +32,7 @@ from polyseme.progress import Reporter
     replace(NAMER, group=None),
     Option("undo", "Restore the run as it was before the last edit.", None, bool, False),
     LEVEL,
+    JSON,
     QUIET,
 )
 def edit(
@@ -35,6 +49,7 @@ def edit(
     undo: bool,
     namer: str | None,
     level: int | None,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Name, merge, delete or hide topics of a run, or hide words.
@@ -68,22 +83,31 @@ def edit(
     from polyseme.runs.info import Edit
     from polyseme.runs.language_model import language_model_namer
 
-    report, screen = screen_reporter(quiet=quiet), Console()
+    report, screen, before = screen_reporter(quiet=quiet or as_json), Console(), open_run(run)
+
+    def show(edited: Run, level: int | None, made: list[str], *, interrupted: bool = False) -> None:
+        view = edited.level(level or edited.levels[0])
+        if as_json:
+            state = {"run": run, "changes": made, "dry_run": dry_run, "interrupted": interrupted}
+            print_json("edit", {**state, "topics": topics_as_dicts(view)})
+            return
+        for change in made if dry_run else ():
+            screen.print(change, soft_wrap=True)
+        if not quiet:
+            print_topics(topic_rows(view), screen, Path(run))
+
     edits = rename or names or merge or delete or hide or ban
     changes = edits or refit or file or dry_run
     if undo:
         if changes or namer is not None:
             raise InputError("--undo restores the run before the last edit: give it without other changes.")
-        restored = undo_run(Path(run), report=report)
-        if not quiet:
-            print_topics(topic_rows(restored.level(level or restored.levels[0])), screen, Path(run))
+        show(undo_run(Path(run), report=report), level, ["The last edit is undone."])
         return
     if namer is not None:
         if changes:
             raise InputError("--namer names topics: use it without other edits.")
-        named = name_by_model(Path(run), language_model_namer(namer), level, quiet=quiet)
-        if not quiet:
-            print_topics(topic_rows(named.level(level or named.levels[0])), screen, Path(run))
+        named = name_by_model(Path(run), language_model_namer(namer), level, quiet=quiet or as_json)
+        show(named, level, [])
         return
     edit = Edit.of(
         {
@@ -103,12 +127,9 @@ def edit(
             raise InputError("--from FILE contains the edits: give no others, or make them in a second command.")
         edit, made_for = read_edits(file, refit=refit)
     done = edit_run(Path(run), edit, made_for=made_for, dry_run=dry_run, report=report)
-    if dry_run:
-        for change in edit_changes(open_run(run), done.run):
-            screen.print(change, soft_wrap=True)
-    if not quiet:
-        print_topics(topic_rows(done.run.level(edit.level or done.run.levels[0])), screen, Path(run))
-    if dry_run:
+    made = edit_changes(before, done.run) if dry_run or as_json else []
+    show(done.run, edit.level, made, interrupted=done.interrupted)
+    if dry_run and not as_json:
         screen.print(f"{run} has not changed: leave --dry-run out to make the edit.", soft_wrap=True)
     exit_if_interrupted(done.interrupted)
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from polyseme.cli.console import Console, print_json
+from polyseme.cli.console import Console, as_rows, print_json
 from polyseme.cli.options import JSON, QUIET, RunFolder, open_level, takes
 from polyseme.options import LEVEL, METADATA, RANDOM_STATE, RESAMPLING
 
 if TYPE_CHECKING:
+    from polyseme.cli import schemas
     from polyseme.uncertainty.effects import Effects
 
 
@@ -51,14 +52,7 @@ def effects(
         verbose=0 if quiet or as_json else 1,
     )
     if as_json:
-        columns = found.to_dict()
-        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        terms = [
-            {"term": term, "topic": k, "p_value": found.p_values[number, k], "q_value": found.q_values[number, k]}
-            for number, term in enumerate(found.terms)
-            for k in range(len(found.topic_names))
-        ]
-        print_json({"formula": found.formula, "coefficients": rows, "terms": terms, "notes": found.notes})
+        print_json("effects", _as_dict(found))
         return
     screen = Console()
     screen.print(_table(found))
@@ -68,6 +62,17 @@ def effects(
     )
     for line in found.notes:
         screen.print(line)
+
+
+def _as_dict(found: Effects) -> schemas.Effects:
+    p_values, q_values = found.p_values.tolist(), found.q_values.tolist()
+    terms: list[schemas.Term] = [
+        {"term": term, "topic": k, "p_value": p_values[number][k], "q_value": q_values[number][k]}
+        for number, term in enumerate(found.terms)
+        for k in range(len(found.topic_names))
+    ]
+    rows = as_rows(found.to_dict())
+    return {"formula": found.formula, "coefficients": rows, "terms": terms, "notes": list(found.notes)}
 
 
 def _table(found: Effects) -> Table:

@@ -16,6 +16,7 @@ from polyseme.options import RANDOM_STATE, READING, SAMPLING, Option
 from polyseme.progress import print_line
 
 if TYPE_CHECKING:
+    from polyseme.cli import schemas
     from polyseme.metrics.evaluation import Evaluation, PerplexityReport
     from polyseme.runs.drift import Drift
 
@@ -110,10 +111,10 @@ def evaluate(
         with report.stage("Comparing with the documents of the run"):
             drift = drift_of(open_run(run), counts, texts)
     if as_json:
-        content = _as_dict(evaluation, opened.store.vocabulary, fitted=not inputs)
+        content = evaluation_as_dict(evaluation, opened.store.vocabulary, fitted=not inputs)
         if drift is not None:
             content["drift"] = _drift_as_dict(drift, opened.topic_titles)
-        print_json(content)
+        print_json("evaluate", content)
         return
     screen = Console()
     screen.print(figures_table(evaluation, fitted=not inputs))
@@ -227,8 +228,10 @@ def topics_table(evaluation: Evaluation, vocabulary: Sequence[str]) -> Table:
     return table
 
 
-def _as_dict(evaluation: Evaluation, vocabulary: Sequence[str], *, fitted: bool) -> dict[str, Any]:
-    content = {"by": "documents of the run" if fitted else "documents given", **evaluation.to_dict()}
+def evaluation_as_dict(evaluation: Evaluation, vocabulary: Sequence[str], *, fitted: bool) -> schemas.Evaluation:
+    """Return the evaluation as JSON values."""
+    by = "documents of the run" if fitted else "documents given"
+    content: Any = {"by": by, **evaluation.to_dict(), "drift": None}
     for topic in content["topics"]:
         topic["words"] = [vocabulary[word] for word in evaluation.topic_words[topic["topic"]]]
     return content
@@ -261,9 +264,9 @@ def drift_lines(drift: Drift, titles: Sequence[str], run: str) -> list[str]:
     return [*lines, f"Recommended: {advice[drift.advice]}."]
 
 
-def _drift_as_dict(drift: Drift, titles: Sequence[str]) -> dict[str, Any]:
+def _drift_as_dict(drift: Drift, titles: Sequence[str]) -> schemas.Drift:
     difference = drift.shares.difference
-    topics = [
+    topics: list[schemas.ChangedTopic] = [
         {
             "topic": k, "name": name, "old": float(drift.shares.old[k]), "new": float(drift.shares.new[k]),
             "difference": float(difference.estimate[k]), "difference_low": float(difference.low[k]),

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyseme.cli.console import Console, screen_reporter
-from polyseme.cli.options import QUIET, RunFolder, open_level, takes
+from polyseme.cli.console import Console, print_written, screen_reporter
+from polyseme.cli.options import JSON, QUIET, RunFolder, open_level, takes
 from polyseme.errors import InputError
 from polyseme.io.files import write_output
 from polyseme.options import LEVEL, OUTPUT, PAGE_TEXT, RUN_OUTPUT, Option
@@ -38,6 +38,7 @@ PICTURES = ("png", "svg", "pdf")
         "picture", "Draw the map of the documents instead of the page: .png, .svg or .pdf.", OUTPUT, metavar="FILE"
     ),
     Option("open", "Open the page in the browser.", OUTPUT, bool, False),
+    JSON,
     QUIET,
 )  # fmt: skip
 def explore(
@@ -50,6 +51,7 @@ def explore(
     title: str | None,
     picture: str | None,
     open: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Write a web page to explore a run.
@@ -78,10 +80,12 @@ def explore(
         if output is not None or stability or intervals or title or open:
             raise InputError("--picture draws the map instead of the page: give it without other options of the page.")
         _draw_map(open_level(run, level), Path(picture))
-        if not quiet:
+        if as_json:
+            print_written("explore", Path(picture))
+        elif not quiet:
             Console().print(f"Written to {picture}.")
         return
-    report = screen_reporter(quiet=quiet)
+    report = screen_reporter(quiet=quiet or as_json)
     opened = open_level(run, level)
     if opened.finer is not None:
         if stability:
@@ -99,7 +103,9 @@ def explore(
     if output is not None:
         with report.stage("Writing the explorer page"):
             opened.explore(output, text=text, intervals=intervals)
-    if not quiet:
+    if as_json:
+        print_written("explore", path)
+    elif not quiet:
         Console().print(f"Written to {path} ({path.stat().st_size / 1e6:.1f} MB).")
     if open:
         webbrowser.open(path.resolve().as_uri())

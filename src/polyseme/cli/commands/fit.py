@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyseme.cli.console import (
     Console,
     exit_if_interrupted,
     fit_summary,
+    fitted_as_dict,
     levels_note,
     name_by_model,
+    print_json,
     print_junk,
     print_topics,
     screen_reporter,
     topic_rows,
 )
-from polyseme.cli.options import QUIET, Inputs, check_inputs, takes
+from polyseme.cli.options import JSON, QUIET, Inputs, check_inputs, takes
 from polyseme.errors import InputError
 from polyseme.options import FIT, NAMER
 from polyseme.progress import print_line
 from polyseme.runs.store import PAGE_FILE, check_target
 
+if TYPE_CHECKING:
+    from polyseme.runs import Run
 
-@takes(*FIT, NAMER, QUIET)
+
+@takes(*FIT, NAMER, JSON, QUIET)
 def fit(
     inputs: Inputs,
     output: Path | None,
@@ -33,6 +39,7 @@ def fit(
     checkpoint: float,
     page: bool,
     page_text: str,
+    as_json: bool,
     quiet: bool,
     namer: str | None,
     **given: Any,
@@ -59,7 +66,7 @@ def fit(
 
       zcat lines.gz | polyseme fit - -k 10 -o run
     """
-    folder = output or default_folder(inputs)
+    folder, silent = output or default_folder(inputs), quiet or as_json
     split = given["languages"] == "split"
     if not split:
         check_target(folder, overwrite=overwrite)
@@ -72,6 +79,7 @@ def fit(
     from polyseme.text.readers.reader import read
 
     settings = FitSettings.of(given)
+    targets: list[tuple[Path, Any]] = [(folder, settings)]
     if split:
         from polyseme.runs.languages import split_languages
         from polyseme.text.languages import get_language
@@ -81,19 +89,35 @@ def fit(
         names = split_languages(read(inputs, **settings.reading))
         if not names:
             raise InputError("--languages split found no language: leave it out.")
-        for name in names:
-            part = folder.with_name(f"{folder.name}-{get_language(name).code}")
-            given["languages"] = "majority" if name == names[0] else name
-            fit(inputs, part, overwrite, resume, checkpoint, page, page_text, quiet, namer, **given)
-        return
-    model = None if namer is None else language_model_namer(namer)
-    run = fit_run(
-        lambda: read(inputs, **settings.reading), inputs, settings, output=folder, overwrite=overwrite, resume=resume,
-        checkpoint=checkpoint, page=page_text if page else None, command=["polyseme", *sys.argv[1:]],
-        report=screen_reporter(quiet=quiet),
-    )  # fmt: skip
-    if model is not None:
-        run = name_by_model(folder, model, None, quiet=quiet)
+        targets = [
+            (
+                folder.with_name(f"{folder.name}-{get_language(name).code}"),
+                FitSettings.of({**given, "languages": "majority" if name == names[0] else name}),
+            )
+            for name in names
+        ]
+        for target, _ in targets:
+            check_target(target, overwrite=overwrite)
+    model, runs, report = None if namer is None else language_model_namer(namer), [], screen_reporter(quiet=silent)
+    for target, chosen in targets:
+        run = fit_run(
+            partial(read, inputs, **chosen.reading), inputs, chosen, output=target, overwrite=overwrite, resume=resume,
+            checkpoint=checkpoint, page=page_text if page else None, command=["polyseme", *sys.argv[1:]], report=report,
+        )  # fmt: skip
+        if model is not None:
+            run = name_by_model(target, model, None, quiet=silent)
+        runs.append(run)
+        if not as_json:
+            _print_run(run, target, page=page, quiet=quiet)
+        if run.info.interrupted:
+            break
+    if as_json:
+        print_json("fit", {"runs": [fitted_as_dict(run) for run in runs]})
+    exit_if_interrupted(runs[-1].info.interrupted)
+
+
+def _print_run(run: Run, folder: Path, *, page: bool, quiet: bool) -> None:
+    """Print what was fitted, and where it is."""
     screen = Console()
     if not quiet:
         print_topics(topic_rows(run.view), screen, folder)
@@ -104,7 +128,6 @@ def fit(
     print_line(screen, f"Run: {folder}")
     if page and not quiet:
         print_line(screen, f"Page to explore: {folder / PAGE_FILE}")
-    exit_if_interrupted(run.info.interrupted)
 
 
 def default_folder(inputs: list[str]) -> Path:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from polyseme.cli.console import Console, print_json
+from polyseme.cli.console import Console, as_rows, print_json
 from polyseme.cli.options import JSON, QUIET, RunFolder, open_level, takes
 from polyseme.options import GROUPING, LEVEL, RANDOM_STATE, RESAMPLING
 
 if TYPE_CHECKING:
+    from polyseme.cli import schemas
     from polyseme.uncertainty.groups import GroupComparison
 
 _MOST_WORDS = 4
@@ -53,16 +54,7 @@ def groups(
         verbose=0 if quiet or as_json else 1,
     )
     if as_json:
-        columns = found.to_dict()
-        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        words = [
-            {
-                "group": found.groups.names[word.group], "topic": word.topic, "word": found.vocabulary[word.word],
-                "log_ratio": word.log_ratio, "error": word.error, "q_value": word.q_value,
-            }
-            for word in found.words
-        ]  # fmt: skip
-        print_json({"by": found.by, "shares": rows, "words": words, "left_out": found.left_out})
+        print_json("groups", groups_as_dict(found))
         return
     screen = Console()
     screen.print(_shares_table(found, screen.width))
@@ -79,6 +71,18 @@ def groups(
         )
     if found.left_out:
         screen.print(f"{found.left_out:,} documents are in none of these groups.")
+
+
+def groups_as_dict(found: GroupComparison) -> schemas.Groups:
+    """Return the comparison as JSON values."""
+    words: list[schemas.GroupWord] = [
+        {
+            "group": found.groups.names[word.group], "topic": word.topic, "word": found.vocabulary[word.word],
+            "log_ratio": word.log_ratio, "error": word.error, "q_value": word.q_value,
+        }
+        for word in found.words
+    ]  # fmt: skip
+    return {"by": found.by, "shares": as_rows(found.to_dict()), "words": words, "left_out": found.left_out}
 
 
 def _shares_table(found: GroupComparison, width: int) -> Table:

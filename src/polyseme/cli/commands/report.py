@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from polyseme.cli.console import Console
-from polyseme.cli.options import QUIET, RunFolder, open_level, takes
+from polyseme.cli.console import Console, print_written
+from polyseme.cli.options import JSON, QUIET, RunFolder, open_level, takes
 from polyseme.options import LEVEL, OUTPUT, RUN_OUTPUT, Option
 
 
@@ -14,9 +14,10 @@ from polyseme.options import LEVEL, OUTPUT, RUN_OUTPUT, Option
     LEVEL,
     replace(RUN_OUTPUT, help="File to write: .docx, .html or .md.", metavar="FILE", default=...),
     Option("title", "Title, such as the question that the report answers.  [default: that of the run]", OUTPUT),
+    JSON,
     QUIET,
 )
-def report(run: RunFolder, output: Path, level: int | None, title: str | None, quiet: bool) -> None:
+def report(run: RunFolder, output: Path, level: int | None, title: str | None, as_json: bool, quiet: bool) -> None:
     """Write a report of a run: a Word document, a web page or Markdown.
 
     It describes the documents, shows a chart of the topics, and for each topic its name, words, share and two quotes,
@@ -32,5 +33,7 @@ def report(run: RunFolder, output: Path, level: int | None, title: str | None, q
 
     check_report(output)
     open_level(run, level).report(output, title=title)
-    if not quiet:
+    if as_json:
+        print_written("report", output)
+    elif not quiet:
         Console().print(f"Written to {output}.", soft_wrap=True)

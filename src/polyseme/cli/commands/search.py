@@ -72,7 +72,7 @@ def search(
         view = Run(store).level(level)
     results = search_run(store, " ".join(words), number, view=view, report=screen_reporter(quiet=quiet), **given)
     if as_json:
-        print_json(results.to_dict())
+        print_json("search", results.to_dict())
         return
     if results.unknown:
         Console().print(Text(_unknown_words(results)))

@@ -101,7 +101,7 @@ def select(
     plot_selection(selection).figure.savefig(image, format=kind, dpi=150)
     write_output(path, image.getvalue())
     if as_json:
-        print_json({**selection.as_dict(), "plot": str(path)})
+        print_json("select", {**selection.as_dict(), "plot": str(path)})
         return
     screen.print(selection_table(selection))
     screen.print(f"{selection.reason}\nPlot: {path}")

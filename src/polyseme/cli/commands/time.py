@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from polyseme.cli.console import Console, print_json
+from polyseme.cli.console import Console, as_rows, print_json
 from polyseme.cli.options import JSON, QUIET, RunFolder, open_level, takes
 from polyseme.options import EVERY, LEVEL, RANDOM_STATE, RESAMPLING
 
 if TYPE_CHECKING:
+    from polyseme.cli import schemas
     from polyseme.kernels import Floats
     from polyseme.uncertainty.time import Timeline
 
@@ -51,7 +52,7 @@ def time(
         every, clusters=clusters, n_resamples=n_resamples, random_state=random_state, verbose=verbose
     )
     if as_json:
-        print_json(_as_dict(found))
+        print_json("time", timeline_as_dict(found))
         return
     screen = Console()
     screen.print(_table(found, screen.width))
@@ -65,13 +66,9 @@ def time(
         screen.print(f"{found.left_out:,} documents have no date.")
 
 
-def _as_dict(found: Timeline) -> dict[str, object]:
-    columns = found.to_dict()
-    rows = [
-        {name: None if value != value else value for name, value in zip(columns, values, strict=True)}  # no NaN in JSON
-        for values in zip(*columns.values(), strict=True)
-    ]
-    topics = [
+def timeline_as_dict(found: Timeline) -> schemas.Time:
+    """Return the timeline as JSON values."""
+    topics: list[schemas.Trend] = [
         {
             "topic": k, "name": name, "earlier": float(found.earlier.estimate[k]),
             "later": float(found.later.estimate[k]), "difference": float(found.trend.estimate[k]),
@@ -80,14 +77,15 @@ def _as_dict(found: Timeline) -> dict[str, object]:
         }
         for k, name in enumerate(found.topic_names)
     ]  # fmt: skip
-    words = [
+    words: list[schemas.ChangingWord] = [
         {
             "topic": word.topic, "word": found.vocabulary[word.word], "log_ratio": word.log_ratio, "error": word.error,
             "q_value": word.q_value,
         }
         for word in found.words
     ]  # fmt: skip
-    return {"every": found.every, "shares": rows, "topics": topics, "words": words, "left_out": found.left_out}
+    shares = as_rows(found.to_dict())
+    return {"every": found.every, "shares": shares, "topics": topics, "words": words, "left_out": found.left_out}
 
 
 def _table(found: Timeline, width: int) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from polyseme.cli.console import (
@@ -63,7 +63,7 @@ def topics(run: RunFolder, words: int, documents: int, level: int | None, prompt
     coherence = coherence_of(_cooccurrence(opened, top_words(opened.word_amounts))).topics
     rows = topic_rows(opened, n_words=words, n_documents=documents, coherence=coherence)
     if as_json:
-        print_json([row.as_dict() for row in rows])
+        print_json("topics", {"topics": [asdict(row) for row in rows]})
     else:
         screen = Console()
         print_topic_details(rows, screen)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polyseme.cli.console import Console, print_data, screen_reporter
+from polyseme.cli.console import Console, print_data, print_written, screen_reporter
 from polyseme.cli.options import JSON, QUIET, Inputs, RunFolder, check_inputs, open_level, takes
 from polyseme.cli.tables import TABLE_HELP, check_table, encode_table
 from polyseme.io.files import write_output
@@ -58,5 +58,7 @@ def transform(
         print_data(content.decode())
         return
     write_output(output, content)
-    if not quiet:
+    if as_json:
+        print_written("transform", output)
+    elif not quiet:
         Console().print(f"{pluralize(len(frame), 'document')} written to {output}.")

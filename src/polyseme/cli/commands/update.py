@@ -12,6 +12,7 @@ from polyseme.options import NEW_TOPICS, READING, Option
 from polyseme.progress import pluralize, print_line
 
 if TYPE_CHECKING:
+    from polyseme.cli import schemas
     from polyseme.runs.update import Updated
 
 _UNKNOWN_SHARE = 0.1
@@ -62,7 +63,7 @@ def update(
         Path(run), reader, refit=refit, new_topics=new_topics, report=screen_reporter(quiet=quiet or as_json)
     )
     if as_json:
-        print_json(_as_dict(done))
+        print_json("update", _as_dict(done))
     else:
         screen = Console()
         for line in _lines(done, tested=new_topics == "auto", quiet=quiet):
@@ -99,26 +100,25 @@ def _lines(done: Updated, *, tested: bool, quiet: bool) -> Iterator[str]:
         yield f"Topics that fade: {', '.join(f'{topic} {titles[topic]}' for topic in done.entry.faded)}."
 
 
-def _as_dict(done: Updated) -> dict[str, Any]:
+def _as_dict(done: Updated) -> schemas.Update:
     from polyseme.utils import perplexity_of
 
-    if not done.n_added:
-        return {"read": done.n_read, "added": 0}
     titles = done.run.topic_titles
+    entry = done.entry if done.n_added else None
     return {
         "read": done.n_read,
         "added": done.n_added,
         "without_words": done.without_words,
         "perplexity": done.perplexity,
         "perplexity_of_all": perplexity_of(done.run.model.log_likelihood_),
-        "p_value": done.entry.p_value,
+        "p_value": None if entry is None else entry.p_value,
         "new_topics": [
             {
                 "topic": topic.topic, "name": titles[topic.topic], "documents": topic.documents,
                 "typical": list(topic.typical),
             }
-            for topic in done.entry.new_topics
+            for topic in (entry.new_topics if entry else ())
         ],
-        "faded": [{"topic": topic, "name": titles[topic]} for topic in done.entry.faded],
+        "faded": [{"topic": topic, "name": titles[topic]} for topic in (entry.faded if entry else ())],
         "interrupted": done.interrupted,
     }  # fmt: skip
