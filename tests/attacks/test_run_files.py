@@ -226,6 +226,8 @@ WRONG_FIELDS = [
     ("model", "PLSA"), ("model", {**MODEL, "estimator": 1}), ("model", {**MODEL, "n_topics": "x"}), ("model", {}),
     ("model", {**MODEL, "seeds": []}), ("model", {**MODEL, "mine": 1}),
     ("topic_names", ["a"]), ("in_memory", 1), ("banned_words", "x"),
+    ("reproducibility", [{"share": 1.0, "least": 0.5, "most": 1.0}]), ("reproducibility", [1, 1]),
+    ("fitted_to", [[0, 1]]), ("fitted_to", [[0, 1], [2, 2]]), ("fitted_to", [[0, 1], [0, 10**9]]),
     ("files", []), ("files", {"../x": {"size": 1, "sha256": "0" * 64}}), ("files", {"/x": {}}), ("files", {"x": {}}),
     ("files", {"x": {"size": -1, "sha256": "0" * 64}}), ("files", {"x": {"size": 1, "sha256": "0"}}),
     ("topic_names", {"²": "x"}), ("topic_names", {"-1": "x"}), ("topic_names", {"9" * 5000: "x"}),
