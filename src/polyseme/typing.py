@@ -25,6 +25,7 @@ from polyseme.selection.n_topics import Selection, SelectionRow
 from polyseme.selection.reading import ReadingChoice, ReadingRow
 from polyseme.selection.suggestions import MergeSuggestion, SplitSuggestion
 from polyseme.signatures import Exposures, Match, Spectra
+from polyseme.simplex.scattering import Scattering
 from polyseme.text.readers import Problem, Problems, Reader
 from polyseme.text.vectorizer import TopicPipeline
 from polyseme.uncertainty.bootstrap import Bootstrap, Shares
@@ -70,6 +71,7 @@ __all__ = [
     "RelatedWord",
     "ResidualTest",
     "Results",
+    "Scattering",
     "SearchComparison",
     "SearchEvaluation",
     "Selection",

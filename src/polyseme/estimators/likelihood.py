@@ -205,15 +205,24 @@ def _unshaped_start(
         theta, phi = given_pair(init, corpus, model, rows, settings.factors)
         if model.free_scale:
             return theta, phi
+    prior = model.word_prior
     if model.loss.is_likelihood:
-        return theta, phi
+        if prior is None or not prior.starts_at_likelihood or not isinstance(init, str):
+            return theta, phi
+        end = _preliminary_fit(settings, FitProblem(replace(model, word_prior=None), corpus), theta, phi)
+        topics = prior.adapt_start(end.phi[:, : model.n_topics].T.astype(np.float64))
+        return end.theta, padded(topics.T, phi.dtype, model.n_columns)
     docs, first = scaled_start(corpus, theta), model.loss.first_stage
     if first is None or not isinstance(init, str):
         return docs, phi
-    problem = FitProblem(replace(model, loss=first), corpus)
-    solver = check_solver(as_solver("auto"), problem, checkpoint=False)
-    end = end_of_preliminary_fit(lambda: solver.begin(problem, docs, phi), max_iter=solver.max_iter, tol=settings.tol)
+    end = _preliminary_fit(settings, FitProblem(replace(model, loss=first), corpus), docs, phi)
     return end.inferred, end.phi
+
+
+def _preliminary_fit(settings: LikelihoodSettings, problem: FitProblem, docs: Any, phi: Array) -> SolverRun:
+    """Return the end of a fit that is the start of another one."""
+    solver = check_solver(as_solver("auto"), problem, checkpoint=False)
+    return end_of_preliminary_fit(lambda: solver.begin(problem, docs, phi), max_iter=solver.max_iter, tol=settings.tol)
 
 
 def _with_scales(loss: Loss, run: SolverRun, corpus: Any) -> Loss:

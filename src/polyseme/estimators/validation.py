@@ -433,6 +433,8 @@ def model_from_parameters(
     background, doc_prior, word_prior = declared.background, declared.doc_prior, declared.word_prior
     if word_prior is not None and vocabulary is not None:
         word_prior = word_prior.resolve(list(vocabulary))
+    if word_prior is not None:
+        word_prior = word_prior.with_documents(corpus.documents)
     sides = (
         ("doc_topic_prior", doc_prior, DOCUMENTS, (corpus.all_documents.n_docs, K)),
         ("topic_word_prior", word_prior, TOPICS, (K, corpus.n_words)),

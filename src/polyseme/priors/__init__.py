@@ -16,6 +16,7 @@ contain every prior in `__all__`.
 | `Entropic(beta)` | beta sum f log f | beta < 0: the maximum; beta > 0: a local maximum, no worse than before | yes |
 | `Decorrelation(strength)` | -strength sum_(k<l) f_k . f_l | one step of a fixed-point iteration | no |
 | `TopicSelection(strength)` | -strength (N / K) sum log p(topic) | one step of a fixed-point iteration | no |
+| `MinimumVolume(strength)` | -strength D / 2 log det(W F F' + delta I) | the maximum of a lower bound | yes |
 
 Monotone means that no EM step lowers the likelihood plus the log density. Every prior is monotone at its neutral value.
 """
@@ -31,12 +32,14 @@ from polyseme.priors.members import (
     Sparsing,
     TopicSelection,
 )
+from polyseme.priors.volume import MinimumVolume
 
 __all__ = [
     "Decorrelation",
     "Dirichlet",
     "Entropic",
     "KnownTopics",
+    "MinimumVolume",
     "SeedWords",
     "Smoothing",
     "Sparsing",

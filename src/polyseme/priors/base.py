@@ -47,6 +47,8 @@ class Prior(ABC):
     """Factors that the prior can act on."""
     names_topics: ClassVar[bool] = False
     """Whether the prior says what the topic of a number is about."""
+    starts_at_likelihood: ClassVar[bool] = False
+    """Whether a fit from a named start first maximizes the likelihood without the prior on P(w|z)."""
 
     @property
     def parts(self) -> tuple[Prior, ...]:
@@ -269,6 +271,21 @@ class Prior(ABC):
         """
         return self
 
+    def with_documents(self, n_documents: float) -> Prior:
+        """Return the prior of a corpus with this number of documents.
+
+        Parameters
+        ----------
+        n_documents : float
+            Sum of the weights of the documents.
+
+        Returns
+        -------
+        Prior
+            This prior if it does not depend on it.
+        """
+        return self
+
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> Prior:
         """Return the prior with the number of tokens and the weight of each row.
 
@@ -364,6 +381,9 @@ class PriorSum(Prior):
     def with_merged_rows(self, groups: Sequence[Sequence[int]], banned: Sequence[int] = ()) -> Prior | None:
         left = (prior.with_merged_rows(groups, banned) for prior in self.priors)
         return combine(prior for prior in left if prior is not None)
+
+    def with_documents(self, n_documents: float) -> PriorSum:
+        return PriorSum(tuple(prior.with_documents(n_documents) for prior in self.priors))
 
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> PriorSum:
         return PriorSum(tuple(prior.with_row_totals(totals, weights) for prior in self.priors))

@@ -1,4 +1,4 @@
-"""Simplex decompositions of real-valued data (Shashanka 2009): map to the simplex, corners, hulls.
+"""Simplex decompositions of real-valued data (Shashanka 2009): map to the simplex, corners, hulls, identifiability.
 
 References
 ----------
@@ -8,5 +8,6 @@ for Signal Processing.
 
 from polyseme.simplex.hull import Hull, SimplexDecomposition
 from polyseme.simplex.maps import SimplexMap
+from polyseme.simplex.scattering import scattering
 
-__all__ = ["Hull", "SimplexDecomposition", "SimplexMap"]
+__all__ = ["Hull", "SimplexDecomposition", "SimplexMap", "scattering"]
