@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyseme.core.edits import TopicEdit
@@ -26,7 +27,7 @@ from polyseme.data.corpus import Corpus, is_stored
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import FittedDecomposition, fold_in_stored, share_fit, stored_session, times_components
 from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
-from polyseme.estimators.plsa import PLSA
+from polyseme.estimators.plsa import PLSA, has_partial_fit, update_from_stream
 from polyseme.estimators.validation import check_no_weights, observed_data, training_corpus
 from polyseme.io.files import TEXT
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes, StoredValue
@@ -46,6 +47,13 @@ MULTIPLICATIVE_STEPS = 10
 
 _FACTORS = ("W", "H")
 """Names of the factors in messages."""
+
+
+def _has_partial_fit(estimator: NMF) -> bool:
+    """Return True, or raise UnsupportedError if the parameters need all documents at once."""
+    if estimator._alphas() is not None:
+        raise UnsupportedError("partial_fit takes no penalties: leave out alpha_W and alpha_H.")
+    return has_partial_fit(PLSA(**estimator._plsa_parameters()), vars(estimator).get("_fitted"))
 
 
 class NMF(FittedDecomposition):
@@ -116,11 +124,11 @@ class NMF(FittedDecomposition):
         H.
     doc_factor_ : array of shape (n_documents, K)
         W of the training documents: `transform(X)`, or, for a loss that is not strictly convex (`Absolute`, `Beta`
-        below 1 or above 2), a minimum that continues from W of the fit.
+        below 1 or above 2), a minimum that continues from W of the fit. Not available after `partial_fit`.
     reconstruction_err_ : float
         Loss of `doc_factor_` and `components_` without penalties, weighted by `sample_weight`. For the squared loss,
         the square root of twice this number is the Frobenius norm of X - W H. Not available for a model from
-        `PLSA.to_nmf`.
+        `PLSA.to_nmf` and after `partial_fit`.
     history_ : dict of arrays
         Values of each iteration as in PLSA.
     log_likelihood_ : float
@@ -281,6 +289,32 @@ class NMF(FittedDecomposition):
             The attribute `doc_factor_`.
         """
         return self.fit(X, y, sample_weight, feature_names, entry_weight).doc_factor_
+
+    @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Update H with some documents, by one pass of stepwise EM over mini-batches of them.
+
+        For the Kullback-Leibler loss without penalties. H is that of `PLSA.partial_fit`, whose rules apply.
+        `solver=StepwiseEM(batch_size=..., decay=...)` sets the size of the batches and how fast earlier ones are
+        forgotten. Use `transform` for W, which is not kept.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Non-negative numbers.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        sample_weight : array-like of shape (n_documents,), default=None
+            Weights of the documents.
+
+        Returns
+        -------
+        Self
+            The updated estimator.
+        """
+        update_from_stream(self, PLSA(**self._plsa_parameters()), X, sample_weight, _FACTORS[1])
+        self.loss_ = KULLBACK_LEIBLER.name
+        return self
 
     def transform(self, X: Any, entry_weight: Any = None) -> Array:
         """Return W of documents, with H fixed.
@@ -445,7 +479,7 @@ class NMF(FittedDecomposition):
         errors = corpus.map(divergence, corpus.split(folded.documents.doc_topic), (H,))
         return {
             "doc_totals_": np.concatenate([error.totals for error in errors]),
-            "reconstruction_err_": sum(error.value for error in errors),
+            "reconstruction_err_": max(0.0, sum(error.value for error in errors)),  # rounding of an exact fit
         }
 
     def _edit_topics(self, edit: TopicEdit) -> None:

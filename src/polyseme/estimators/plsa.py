@@ -37,7 +37,7 @@ from polyseme.io.models import StoredAttributes
 from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_rows, padded
 from polyseme.priors.members import as_prior
 from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
-from polyseme.solvers.initialize import check_init, document_topics, random_topics, start_topics
+from polyseme.solvers.initialize import FACTORS, check_init, document_topics, random_topics, start_topics
 from polyseme.solvers.online import StepwiseEM, Stream
 from polyseme.utils import check_n_jobs, check_n_topics, effective_threads
 
@@ -51,8 +51,11 @@ _TRACE = 1e-6
 """Share of a topic, divided by the number of words, that a word gets if it has probability zero in every topic."""
 
 
-def _has_partial_fit(estimator: PLSA) -> bool:
-    """Return True, or raise UnsupportedError if the parameters need all documents at once."""
+def has_partial_fit(estimator: PLSA, fitted: FittedTopics | None) -> bool:
+    """Return True, or raise UnsupportedError if the parameters need all documents at once.
+
+    `fitted` are the topics to continue from.
+    """
     doc_prior, word_prior = as_prior(estimator.doc_topic_prior), as_prior(estimator.topic_word_prior)
     if not as_loss(estimator.loss).is_likelihood:
         raise UnsupportedError("partial_fit is stepwise EM, which needs a likelihood: use loss='kullback-leibler'.")
@@ -67,11 +70,7 @@ def _has_partial_fit(estimator: PLSA) -> bool:
             "partial_fit sees some documents at a time: it takes no topic_word_prior, no JointBackground, and no "
             "doc_topic_prior that needs all documents at once."
         )
-    if (
-        vars(estimator).get("_fitted") is None
-        and isinstance(estimator.init, str)
-        and estimator.init not in _STREAM_INITS
-    ):
+    if fitted is None and isinstance(estimator.init, str) and estimator.init not in _STREAM_INITS:
         raise UnsupportedError("partial_fit has no other starts: init must be 'auto', 'documents', 'random' or a pair.")
     return True
 
@@ -357,7 +356,7 @@ class PLSA(TopicEstimator):
         """
         return self._doc_topic_of(X, entry_weight)
 
-    @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
+    @available_if(lambda self: has_partial_fit(self, vars(self).get("_fitted")))  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the model with some documents, by one pass of stepwise EM over them.
 
@@ -381,7 +380,7 @@ class PLSA(TopicEstimator):
         Self
             The updated estimator.
         """
-        _partial_fit(self, X, sample_weight)
+        update_from_stream(self, self, X, sample_weight)
         return self
 
     @classmethod
@@ -647,17 +646,24 @@ def add_totals(corpus: MemoryCorpus, before: FittedTopics | None) -> SeenTotals:
     return SeenTotals(before.n_documents + documents, before.n_tokens + corpus.tokens, words + corpus.word_totals)
 
 
-def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
-    """Update the model with these documents, in their order and in mini-batches, and set the fitted attributes."""
-    K = check_n_topics(estimator.n_components)
-    settings = estimator.solver if isinstance(estimator.solver, StepwiseEM) else StepwiseEM()
+def update_from_stream(
+    estimator: Any, parameters: PLSA, X: Any, sample_weight: Any, topics_name: str = FACTORS[1]
+) -> None:
+    """Update the model with these documents, in their order and in mini-batches, and set the fitted attributes.
+
+    `parameters` are those of the fit as a PLSA, `topics_name` is the name of the topics in messages about `init`.
+    """
+    K = check_n_topics(parameters.n_components)
+    settings = parameters.solver if isinstance(parameters.solver, StepwiseEM) else StepwiseEM()
     corpus, vocabulary, before = next_documents(estimator, X, sample_weight)
     if before is not None:
-        model = estimator._inference.model(before.n_topics)
+        if not isinstance(before.inference, MaximumLikelihood):
+            raise UnsupportedError("A fit with another loss cannot be continued by partial_fit: use a new estimator.")
+        model = before.inference.model(before.n_topics)
         joint = (before.active_topics * before.topic_weights[:, np.newaxis]).T
     else:
-        model = model_from_parameters(estimator, K, corpus, vocabulary)
-        joint = _first_topics(estimator, corpus, K) / K
+        model = model_from_parameters(parameters, K, corpus, vocabulary)
+        joint = _first_topics(parameters, corpus, K, topics_name) / K
     check_solver(settings, FitProblem(model, corpus), checkpoint=False)
     seen = 0.0 if before is None else before.n_documents
     start = padded(_revive_words(joint), corpus.dtype, model.n_columns)
@@ -666,14 +672,14 @@ def _partial_fit(estimator: PLSA, X: Any, sample_weight: Any) -> None:
     _set_stream(estimator, stream, model, add_totals(corpus, before), vocabulary)
 
 
-def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int) -> Floats:
+def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int, name: str) -> Floats:
     """Return phi (words x K) to start from.
 
     A random start gives every word a positive probability, because later documents may contain any word.
     """
     if not isinstance(estimator.init, str):
         check_init(estimator.init, _STREAM_INITS)
-        return normalize_columns(start_topics(estimator.init[1], (K, corpus.n_words)).T)
+        return normalize_columns(start_topics(estimator.init[1], (K, corpus.n_words), name).T)
     (rng,) = generators(estimator.random_state, 1)
     variance = StepwiseEM.start_variance
     unseen = normalize_columns(rng.standard_gamma(1 / variance, (corpus.n_words, K)))
@@ -690,7 +696,7 @@ def _revive_words(joint: Array) -> Array:
     return joint
 
 
-def _set_stream(estimator: PLSA, stream: Stream, model: Model, totals: SeenTotals, vocabulary: Array | None) -> None:
+def _set_stream(estimator: Any, stream: Stream, model: Model, totals: SeenTotals, vocabulary: Array | None) -> None:
     """Set the fitted model after `partial_fit`, which does not know the weights of its documents."""
     joint = stream.joint[:, : model.n_topics]
     mass = joint.sum(axis=0, dtype=np.float64)
