@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.utils import get_tags
 
 import oracles
-from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError
+from polyseme import LDA, NMF, PLSA, InputError, RealTopicModel, UnsupportedError
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
@@ -336,6 +336,18 @@ ERRORS = {
     "solver": (X, ~HIDDEN, {"solver": "scd"}, UnsupportedError, "'scd' gives all entries the same weight.*: auto, mm"),
     "stopping": (X, ~HIDDEN, {"early_stopping": EarlyStopping()}, UnsupportedError, "all entries the same weight"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_masked_entries_are_missing(dtype):
+    masked = np.ma.masked_array(X.astype(dtype), HIDDEN)
+    with_nan = np.where(HIDDEN, np.nan, X).astype(np.float32 if dtype is np.float32 else np.float64)
+    for estimator in (PLSA(K, random_state=0, max_iter=20), NMF(K, loss="squared", random_state=0, max_iter=20)):
+        expected = estimator.fit(with_nan).components_
+        np.testing.assert_array_equal(estimator.fit(masked).components_, expected, strict=True)
+    for other in (LDA(K), RealTopicModel(PLSA(K))):
+        with pytest.raises(InputError, match="Input X contains NaN"):
+            other.fit(masked)
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -418,6 +418,38 @@ def test_pipelines_and_grid_search_work():
     assert pipeline.fit_transform(texts).shape == (24, 2)
     search = GridSearchCV(pipeline, {"vectorizer__min_df": [1, 2]}, cv=2, error_score="raise").fit(texts)
     assert search.best_params_["vectorizer__min_df"] in (1, 2)
+    topics = polyseme.text.make_pipeline(Vectorizer(), polyseme.PLSA(2, random_state=1))
+    frame = topics.set_output(transform="polars").fit_transform(texts)
+    assert frame.columns == ["plsa0", "plsa1"]
+    np.testing.assert_array_equal(frame.to_numpy(), pipeline.fit_transform(texts))
+
+
+class ArrowArray:
+    """Texts as scalars, with the names of pyarrow."""
+
+    def __init__(self, texts):
+        self._texts = texts
+
+    def __iter__(self):
+        return (Scalar(text) for text in self._texts)
+
+    def to_pylist(self):
+        return list(self._texts)
+
+
+class Scalar:
+    def __init__(self, text):
+        self._text = text
+
+    def as_py(self):
+        return self._text
+
+
+@pytest.mark.parametrize("library", ["the protocol", "pyarrow"])
+def test_arrays_of_arrow_are_texts(library):
+    array = ArrowArray(TEXTS) if library == "the protocol" else pytest.importorskip("pyarrow").chunked_array([TEXTS])
+    assert_equal_counts(Vectorizer().fit_transform(array), Vectorizer().fit_transform(TEXTS))
+    assert [document.text for document in polyseme.text.open_source(array)] == list(TEXTS)
 
 
 def test_inverse_transform():

@@ -14,7 +14,7 @@ from polyseme.core.fitted import StoredArray
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import Decomposition, LargestTopic, times_components
 from polyseme.estimators.plsa import PLSA
-from polyseme.estimators.validation import check_not_shards, clear_fit, factor_dtype
+from polyseme.estimators.validation import check_not_shards, clear_fit, factor_dtype, without_subclass
 from polyseme.io.files import FLAG, number
 from polyseme.io.models import NESTED, NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, row_blocks
@@ -349,6 +349,7 @@ class RealTopicModel(LargestTopic, Decomposition):
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise InputError("Complex data not supported: every entry must be a real number.")
         check_not_shards(self, X)
+        X = without_subclass(X)
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
         for name, is_wrong in (("NaN", np.isnan), ("infinity (inf)", np.isinf)):
             if any(is_wrong(X[part]).any() for part in _row_blocks(X)):

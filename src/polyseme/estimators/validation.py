@@ -79,7 +79,7 @@ def count_data(estimator: Any, X: Any, *, reset: bool, missing: bool = False) ->
     values = X.data if sp.issparse(X) else X
     if values.dtype.kind == "f" and np.isnan(values).any():
         if not missing or sp.issparse(X):
-            raise InputError("Input X contains NaN: every count must be a finite number.")
+            raise InputError("Input X contains NaN or masked entries: every count must be a finite number.")
         values = np.nan_to_num(values, nan=0.0, posinf=np.inf)
     if values.dtype.kind == "f" and np.isinf(values).any():
         raise InputError("Input X contains infinity (inf): every count must be a finite number.")
@@ -98,8 +98,10 @@ def annotated_names(X: Any) -> Array | None:
 def without_subclass(X: Any) -> Any:
     """Return a matrix of scipy or an array of numpy for an object of a subclass, such as a view in another library.
 
-    A `numpy.matrix` stays one, which scikit-learn refuses.
+    Masked entries become NaN. A `numpy.matrix` stays one, which scikit-learn refuses.
     """
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        return np.ma.filled(X.astype(np.result_type(X, np.float32)), np.nan)
     if sp.issparse(X):
         kind = next(base for base in type(X).__mro__ if base.__module__.partition(".")[0] == "scipy")
         return X if type(X) is kind else kind(X)

@@ -435,8 +435,12 @@ def batches(
 ) -> Iterator[list[Any]]:
     """Yield the documents in lists of a few megabytes. `decode` is applied to documents that are not texts.
 
+    Scalars of an Arrow array become texts.
+
     `any_type` allows documents that are not strings, for a preprocessor or tokenizer of the user.
     """
+    if hasattr(documents, "to_pylist"):
+        documents = (scalar.as_py() for scalar in documents)
     batch: list[Any] = []
     size = 0
     for number, document in enumerate(documents):

@@ -655,6 +655,22 @@ class TopicPipeline(Pipeline):
         self._set_vocabulary()
         return transformed
 
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Set what `transform` returns. Only the last step is set: counts of words stay sparse between the steps.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            Container of the result. None changes nothing.
+
+        Returns
+        -------
+        TopicPipeline
+            This object.
+        """
+        self[-1].set_output(transform=transform)
+        return self
+
     def save(self, path: str | PathLike[str]) -> None:
         """Save a fitted pipeline of a Vectorizer and a model to one file that `polyseme.load` reads.
 

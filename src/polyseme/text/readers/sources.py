@@ -141,7 +141,7 @@ def open_source(
         return Reader(_frame_stream(frame, column_names(**for_tables)), choose)
     if kinds & {"pandas.DataFrame", "polars.DataFrame"}:
         return Reader(_frame_stream(source, column_names(**for_tables)), choose)
-    items = _items_of(source, kinds)
+    items = source.to_pylist() if hasattr(source, "to_pylist") else _items_of(source, kinds)  # an array of Arrow
     _refuse(for_tables, "texts and documents", "leave it out, or pass a data frame")
     return Reader(_item_stream(items), choose)
 
