@@ -59,7 +59,10 @@ def main(argv: Sequence[str] | None = None) -> dict[float, list[int]]:
     parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
     options = parser.parse_args(argv)
     if not options.counts.is_file():
-        raise SystemExit(f"There is no {options.counts}: pass a file, or set POLYSEME_DATA to the data's folder.")
+        raise SystemExit(
+            f"There is no {options.counts}: pass a file, or set POLYSEME_DATA to the folder with the "
+            "data (docs/benchmarks.md says where they are)."
+        )
     X = sp.csr_array(sp.load_npz(options.counts)).astype(np.float32)
     names = options.counts.with_suffix(".vocab.txt").read_text(encoding="utf-8").split("\n")
     vocabulary = np.array(names[: X.shape[1]])

@@ -60,7 +60,10 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
     options = parser.parse_args(argv)
     if not options.file.is_file():
-        raise SystemExit(f"There is no {options.file}: pass a file, or set POLYSEME_DATA to the data's folder.")
+        raise SystemExit(
+            f"There is no {options.file}: pass a file, or set POLYSEME_DATA to the folder with the "
+            "data (docs/benchmarks.md says where they are)."
+        )
     with np.load(options.file) as file:
         X, people = np.asarray(file["X"], dtype=np.float32), np.asarray(file["y"])
     model = PLSA(options.k, random_state=0, tol=2e-3).fit(X)

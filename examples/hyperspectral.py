@@ -173,7 +173,10 @@ def main(argv: Sequence[str] | None = None) -> dict[str, dict[str, Scores]]:
     scenes = options.scenes or [DATA / "nontext" / name for name in SCENES]
     missing = [str(path) for path in scenes if not path.is_file()]
     if missing:
-        raise SystemExit(f"There is no {missing[0]}: pass a scene, or set POLYSEME_DATA to the folder with the data.")
+        raise SystemExit(
+            f"There is no {missing[0]}: pass a scene, or set POLYSEME_DATA to the folder with the "
+            "data (docs/benchmarks.md says where they are)."
+        )
     return {path.stem: unmix(path, options.pictures) for path in scenes}
 
 

@@ -58,7 +58,10 @@ def main(argv: Sequence[str] | None = None) -> tuple[Any, Agreement]:
     parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
     options = parser.parse_args(argv)
     if not options.file.is_file():
-        raise SystemExit(f"There is no {options.file}: pass a file, or set POLYSEME_DATA to the data's folder.")
+        raise SystemExit(
+            f"There is no {options.file}: pass a file, or set POLYSEME_DATA to the folder with the "
+            "data (docs/benchmarks.md says where they are)."
+        )
     documents = list(read(options.file))
     vectorizer = Vectorizer(language="english", min_df=options.min_df, max_df=0.5)
     X = vectorizer.fit_transform(document.text for document in documents)

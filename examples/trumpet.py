@@ -99,7 +99,10 @@ def main(argv: Sequence[str] | None = None) -> dict[str, tuple[float, float]]:
     parser.add_argument("--pictures", type=Path, default=Path("pictures"), help="folder for the picture (pictures)")
     options = parser.parse_args(argv)
     if not options.spectrogram.is_file():
-        raise SystemExit(f"There is no {options.spectrogram}: pass a file, or set POLYSEME_DATA to the data's folder.")
+        raise SystemExit(
+            f"There is no {options.spectrogram}: pass a file, or set POLYSEME_DATA to the folder with the "
+            "data (docs/benchmarks.md says where they are)."
+        )
     with np.load(options.spectrogram) as file:
         S, sr = np.asarray(file["S"], dtype=np.float64), float(file["sr"])
     print(f"{S.shape[0]} frames x {S.shape[1]} frequencies, {options.k} spectra")

@@ -315,7 +315,10 @@ def check_of(prior):
         (lambda: Dirichlet(np.nan), "Dirichlet: alpha must be a finite number, got nan."),
         (lambda: Dirichlet("1"), "Dirichlet: alpha must be a finite number, got '1'."),
         (lambda: Dirichlet([1, np.inf]), "Dirichlet: alpha must be finite numbers in one dimension, got [1, inf]."),
-        (lambda: Dirichlet([[1, 2]]), "Dirichlet: alpha must be finite numbers in one dimension, got [[1, 2]]."),
+        (
+            lambda: Dirichlet([[1, 2]]),
+            "Dirichlet: alpha must be finite numbers in one dimension, got an array of shape (1, 2).",
+        ),
         (lambda: Dirichlet([]), "Dirichlet: alpha must be finite numbers in one dimension, got []."),
         (lambda: Dirichlet(["a"]), "Dirichlet: alpha must be finite numbers in one dimension, got ['a']."),
         (lambda: Entropic(np.inf), "Entropic: beta must be a finite number, got inf."),

@@ -526,7 +526,8 @@ def check_vector(owner: str, name: str, values: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():
-        raise InputError(f"{owner}: {name} must be finite numbers in one dimension, got {values!r}.")
+        shown = repr(values) if vector.ndim < 2 else f"an array of shape {vector.shape}"
+        raise InputError(f"{owner}: {name} must be finite numbers in one dimension, got {shown}.")
     return tuple(vector.tolist())
 
 
