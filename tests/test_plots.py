@@ -67,6 +67,8 @@ def test_the_map_of_documents_has_the_places_and_names_of_the_run(dark):
     assert set(run.topic_titles) <= names <= set(known)
     boxes = [text.get_window_extent() for text in ax.texts]
     assert not any(box.overlaps(other) for i, box in enumerate(boxes) for other in boxes[:i])
+    frame = ax.get_window_extent()
+    assert all(frame.contains(*corner) for box in boxes for corner in (box.min, box.max))
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -26,12 +26,10 @@ def main(run_folder: str) -> None:
     document = names.index(DOCUMENT) if DOCUMENT in names else 0
     shots = {
         "explorer_map": ("#/map", "light", 1200),
-        "explorer_topics": ("#/topics", "light", 1200),
         "explorer_topic": ("#/topic/3", "light", 1200),
         "explorer_document": (f"#/document/{document}", "dark", 1200),
         "explorer_search": ("#/documents?q=sparse%20linear%20system", "light", 1200),
         "explorer_labels": ("#/labels", "dark", 1200),
-        "explorer_phone": ("#/word/kernel", "light", 400),
     }
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder) / "explorer.html"

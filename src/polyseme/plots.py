@@ -15,8 +15,9 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.estimators import CorrelatedTopicModel, HierarchicalPLSA
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.layout.colors import DARK_PALETTE, LIGHT_PALETTE, Palette
-from polyseme.layout.document_map import DocumentMap
+from polyseme.layout.document_map import DocumentMap, RegionName
 from polyseme.layout.places import LARGEST
+from polyseme.layout.region_names import place_names
 from polyseme.metrics import distances, top_words
 from polyseme.metrics.topics import classical_scaling
 from polyseme.metrics.words import (
@@ -74,10 +75,10 @@ _SUBSTITUTION_COLORS = {
 """The colors by which readers recognize substitutions, slightly darker on white than usual."""
 _LINE = 0.28
 """Inches per leaf."""
-_CROWD = (25, 100), (14.0, 8.5)
-"""Largest size of names by the number of topics at the first level."""
-_NAME_STYLES = ((14, "bold", math.inf), (9, "bold", 2.7), (7.5, "normal", 3.4))
-"""Size and weight of the names of regions by level, and their largest width in radii of the region."""
+_PIXELS = 100
+"""Pixels of the explorer page per inch."""
+_NAME_WEIGHTS = ("bold", "bold", "normal")
+"""Weight of the names of regions by level."""
 
 
 def plot_topics(
@@ -209,32 +210,31 @@ def plot_document_map(run: Run | TopicView, *, dark: bool = False, ax: Any = Non
 
 
 def _draw_names(ax: Any, found: DocumentMap, palette: Palette) -> None:
-    """Draw the names of regions that do not cover each other, coarse levels and large regions first."""
+    """Draw the names that the explorer page shows in a window of this size, at 100 pixels per inch."""
     from matplotlib.colors import to_rgb
+    from matplotlib.font_manager import FontProperties
     from matplotlib.patheffects import withStroke
+    from matplotlib.textpath import TextPath
 
-    levels, colors = list(dict.fromkeys(name.level for name in found.names)), found.topic_colors(palette)
-    coarse = sum(name.level == levels[0] for name in found.names)
-    largest = float(np.interp(coarse, *_CROWD))
+    bold = FontProperties(weight="bold")
     ax.figure.draw_without_rendering()
-    taken: dict[str, Any] = {}
-    for name in found.names:
-        if name.name in taken:  # of a topic that is not split
-            continue
-        rank = min(levels.index(name.level), len(_NAME_STYLES) - 1)
-        font_size, weight, widest = _NAME_STYLES[rank]
-        font_size = min(font_size, largest)
-        color = 0.5 * np.array(to_rgb(colors[name.top])) + 0.5 * np.array(to_rgb(palette.ink))
-        shown = ax.text(
-            name.x, name.y, _literal(textwrap.fill(name.name, 18)), size=font_size, weight=weight, color=color,
-            ha="center", va="center", path_effects=[withStroke(linewidth=2.5, foreground=palette.ground)],
+    frame, unit, colors = ax.get_window_extent(), ax.figure.dpi / _PIXELS, found.topic_colors(palette)
+
+    def on_screen(name: RegionName) -> tuple[float, float, float]:
+        (x, y), (end, _) = ax.transData.transform([(name.x, name.y), (name.x + name.radius, name.y)])
+        return (x - frame.x0) / unit, (frame.y1 - y) / unit, (end - x) / unit
+
+    def width_of(text: str) -> float:
+        return float(TextPath((0, 0), _literal(text), size=100, prop=bold).get_extents().width) / 100
+
+    for placed in place_names(found.names, on_screen, width_of, frame.width / unit, frame.height / unit):
+        color = 0.5 * np.array(to_rgb(colors[placed.name.top])) + 0.5 * np.array(to_rgb(palette.ink))
+        middle = ax.transData.inverted().transform((frame.x0 + placed.x * unit, frame.y1 - placed.y * unit))
+        ax.text(
+            *middle, _literal("\n".join(placed.lines)), size=placed.size * 72 / _PIXELS,
+            weight=_NAME_WEIGHTS[placed.rank], color=color, ha="center", va="center", linespacing=1,
+            path_effects=[withStroke(linewidth=2.5, foreground=palette.ground)],
         )  # fmt: skip
-        box = shown.get_window_extent()
-        ends = ax.transData.transform([(name.x - name.radius, name.y), (name.x + name.radius, name.y)])
-        if box.width > widest * (ends[1, 0] - ends[0, 0]) / 2 or any(box.overlaps(other) for other in taken.values()):
-            shown.remove()
-        else:
-            taken[name.name] = box
 
 
 def plot_topic_tree(run: Run | TopicView, *, n_levels: int = 3, dark: bool = False, ax: Any = None) -> Any:

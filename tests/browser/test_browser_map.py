@@ -158,6 +158,80 @@ def test_keys_and_buttons_move_the_map_and_the_address_keeps_it(shown):
     shown.opened.wait(near(enlarged))
 
 
+DOT_PIXEL = """() => {
+    const chart = document.querySelector(".document-map");
+    const canvas = chart.querySelectorAll("canvas")[1];
+    const copy = document.createElement("canvas");
+    [copy.width, copy.height] = [canvas.width, canvas.height];
+    const context = copy.getContext("2d");
+    context.drawImage(canvas, 0, 0);
+    const box = chart.getBoundingClientRect();
+    const { data } = context.getImageData(0, 0, copy.width, copy.height);
+    for (let at = 0; at < data.length; at += 4) {
+        if (data[at + 3] < 200) continue;
+        const x = box.left + ((at / 4) % copy.width) * (box.width / copy.width);
+        const y = box.top + Math.floor(at / 4 / copy.width) * (box.height / copy.height);
+        if (document.elementFromPoint(x, y) === chart) return [x, y];
+    }
+    return null;
+}"""
+
+
+def frame(shown):
+    """Return the middle and the scale of the map in the address; None if all is shown."""
+    at = re.search(r"at=([^&]*)", shown.page.evaluate("decodeURIComponent(location.hash)"))
+    return at and [float(value) for value in at[1].split(",")]
+
+
+def test_the_wheel_zooms_and_dragging_moves(shown):
+    page = shown.page
+    left, top, width, height = shown.pixels()
+    page.mouse.move(left + width / 3, top + height / 2)
+    page.mouse.wheel(0, -300)
+    shown.opened.wait("location.hash.includes('at=')")
+    x, y, enlarged = frame(shown)
+    assert enlarged > 1.3
+    page.mouse.down()
+    page.mouse.move(left + width / 3 + 60, top + height / 2 - 40, steps=4)
+    page.mouse.up()
+    shown.opened.wait(f"!decodeURIComponent(location.hash).includes('at={x:.7f}')")
+    moved = frame(shown)
+    assert moved[0] < x
+    assert moved[1] > y
+    assert moved[2] == pytest.approx(enlarged)
+    assert page.locator(".map-panel .titles").count() == 0  # nothing is selected
+
+
+def test_two_fingers_zoom_and_a_touch_describes(opened, themes_file, themes):
+    page = opened(themes_file, "#/map", has_touch=True)
+    shown = Map(page, themes)
+    touch = page.context.new_cdp_session(page.page)
+
+    def fingers(kind, *points):
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    left, top, width, height = shown.pixels()
+    x, y = left + width / 3, top + height / 2
+    fingers("touchStart", (x - 40, y), (x + 40, y))
+    for reach in (50, 65, 80, 100):
+        fingers("touchMove", (x - reach, y), (x + reach, y))
+    fingers("touchEnd")
+    page.wait("location.hash.includes('at=')")
+    assert frame(shown)[2] == pytest.approx(2.5, rel=0.15)
+    page.page.get_by_role("button", name="Show all").click()
+    page.wait("!location.hash.includes('at=')")
+    found = page.page.evaluate(DOT_PIXEL)
+    page.page.touchscreen.tap(*found)
+    page.page.locator(".map-card").wait_for()
+    number = page.page.locator(".map-card").get_attribute("data-document")
+    assert "#/map" in page.page.url
+    page.page.touchscreen.tap(*found)
+    page.wait("document.getElementById('main').dataset.view === 'document'")
+    assert page.page.url.endswith(f"#/document/{number}")
+    assert page.complaints == []
+
+
 def test_search_lights_up_documents(shown, themes):
     page = shown.page
     page.get_by_label("Search documents").fill("violin")

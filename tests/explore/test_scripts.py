@@ -21,6 +21,7 @@ from polyseme.explore import from_sklearn
 from polyseme.explore.page import LEVEL_STEPS, encode_varints, pack_section, summarize, word_rules
 from polyseme.explore.page_data import Editing, page_data, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
+from polyseme.layout.region_names import place_names
 from polyseme.metrics import distances, distinctive_words, top_words
 from polyseme.metrics.words import LEAST_AMOUNT, relevance
 from polyseme.retrieval import SearchIndex
@@ -378,6 +379,18 @@ def test_edits(fitted, tmp_path):
     run_node("edits", vectors, tmp_path)
 
 
+def placed_names(names, side):
+    """Return what the page has to show of the names of regions in a square window."""
+
+    def on_screen(name):
+        return side * name.x, side * name.y, side * name.radius
+
+    found = place_names(names, on_screen, lambda text: 0.55 * len(text), side, side)
+    assert found
+    shown = [[one.name.level, one.name.topic, "\n".join(one.lines), one.rank, one.x, one.y, one.size] for one in found]
+    return {"names": [vars(name) for name in names], "side": side, "shown": shown}
+
+
 def test_map(fitted, tmp_path):
     _, data = fitted["plain"]
     n_documents, rng = data.counts.shape[0], np.random.default_rng(0)
@@ -392,8 +405,13 @@ def test_map(fitted, tmp_path):
     between = np.hypot(*(points[:, None] - places[None]).transpose(2, 0, 1))
     polygons = [rng.random((size, 2)) for size in (3, 4, 7)]
     binary = data.counts.toarray() > 0
+    regions = [
+        RegionName(level, topic, topic % 20, ", ".join(rng.choice(data.vocabulary, 3)), *rng.random(2), radius)
+        for level, radius in ((20, 0.1), (40, 0.05), (90, 0.1)) for topic in range(level)
+    ]  # fmt: skip
     vectors = {
         "page": page_sections(data, "core", "documents", "counts", "rules", "map"),
+        "placed": [placed_names(regions[first:], side) for first in (0, 20, 60) for side in (400, 900, 1600)],
         "places": places.tolist(),
         "names": [vars(name) for name in names],
         "palette": palette.tolist(),

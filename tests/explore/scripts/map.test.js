@@ -97,6 +97,26 @@ test("names do not overlap, stay in the frame and off obstacles", () => {
   }
 });
 
+test("the names that are shown, and where, are those of Python", () => {
+  for (const { names, side, shown } of vectors.placed) {
+    const placed = placeNames(
+      names,
+      ({ x, y, radius }) => ({ x: x * side, y: y * side, radius: radius * side }),
+      (text, size) => 0.55 * text.length * size,
+      { width: side, height: side, obstacles: [] },
+    );
+    assert.deepEqual(
+      placed.map(({ name, lines, rank }) => [name.level, name.topic, lines.join("\n"), rank]),
+      shown.map((one) => one.slice(0, 4)),
+    );
+    assertClose(
+      placed.flatMap(({ x, y, size }) => [x, y, size]),
+      shown.flatMap((one) => one.slice(4)),
+      1e-6,
+    );
+  }
+});
+
 test("a name beside the edge of the window is moved into it", () => {
   const names = [0.01, 0.5, 0.99].map((x, topic) => ({
     level: 3,

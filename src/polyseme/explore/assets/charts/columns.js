@@ -26,6 +26,13 @@ export function columns(width, { values, names, chosen, label, right, href }) {
   );
   const longest = Math.max(...values.map((value) => wholeNumber.format(value).length));
   const everyFigure = Math.max(1, Math.ceil((FIGURE * longest + 8) / step));
+  // whether no column beside it covers the figure above a column
+  const isFree = (i) => {
+    const reach = (FIGURE * wholeNumber.format(values[i]).length + Math.min(step, 60)) / 2;
+    return values.every(
+      (other, j) => j === i || Math.abs(j - i) * step > reach || tall(other) <= tall(values[i]) + 3,
+    );
+  };
   const drawn = values.map((value, i) => {
     const middle = AXIS + (values.length > 1 ? i : 0.5) * step;
     const wide = Math.min(step, 60);
@@ -53,6 +60,7 @@ export function columns(width, { values, names, chosen, label, right, href }) {
           height: tall(value),
         }),
         i % everyFigure === 0 &&
+          isFree(i) &&
           s(
             "text.value",
             { x: middle, y: bottom - tall(value) - 5, "text-anchor": "middle" },

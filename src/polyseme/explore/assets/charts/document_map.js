@@ -437,7 +437,10 @@ export class MapChart {
     element.addEventListener("pointermove", (event) => this.moved(event));
     element.addEventListener("pointerup", (event) => this.up(event));
     element.addEventListener("pointercancel", (event) => this.up(event));
-    element.addEventListener("pointerleave", () => this.pointAt(-1, 0, 0));
+    element.addEventListener("pointerleave", (event) => {
+      // a finger leaves whenever it is lifted
+      if (event.pointerType !== "touch") this.pointAt(-1, 0, 0);
+    });
     element.addEventListener("keydown", (event) => this.key(event));
     element.addEventListener("dragstart", (event) => event.preventDefault());
   }

@@ -152,7 +152,7 @@ export function glow(places, colors, side, edge) {
     fields[3][at] += 1;
     for (let c = 0; c < 3; c++) fields[c][at] += colors[3 * point + c];
   }
-  for (const field of fields) for (let round = 0; round < 3; round++) blur(field, side, 3);
+  for (const field of fields) for (let round = 0; round < 6; round++) blur(field, side, 2);
   // opacity rises quickly from nothing and reaches most of its range where dots are few
   const positive = fields[3].filter((value) => value > 1e-4).sort();
   const usual = positive.length ? positive[Math.floor(positive.length / 2)] : 1;
