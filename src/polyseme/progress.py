@@ -6,6 +6,7 @@ terminal. rich is imported only to show a bar, because a fit does not need it.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import re
 import sys
@@ -264,4 +265,5 @@ def _state(entry: Entry) -> str:
     if "loss" in entry:
         return f"loss {entry['loss']:.6g}, last decrease {entry['remaining']:.1e} %"
     name, value = ("bound", entry["bound"]) if "bound" in entry else ("log-likelihood", entry["log_likelihood"])
-    return f"{name} {value:.4f} per token, possible gain {entry['remaining']:.1e}"
+    gain = f", possible gain {entry['remaining']:.1e}" if math.isfinite(entry["remaining"]) else ""
+    return f"{name} {value:.4f} per token{gain}"

@@ -182,6 +182,7 @@ def test_progress_is_printed_without_rich(capsys, monkeypatch):
     output = capsys.readouterr()
     assert output.out == ""
     assert [line.split(":")[0] for line in output.err.splitlines()] == ["PLSA 0/12", "PLSA 10/12", "PLSA 12/12"]
+    assert ["possible gain" in line for line in output.err.splitlines()] == [False, True, True]
 
 
 def test_progress_is_printed_as_lines_without_a_terminal(capfd):

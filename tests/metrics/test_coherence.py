@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from polyseme import InputError
+from polyseme import PLSA, InputError
 from polyseme.metrics import coherence, top_words
 from polyseme.metrics.coherence import (
     Cooccurrence,
@@ -445,6 +445,7 @@ def test_the_words_of_a_table_of_topics():
         ((TOPICS, COUNTS), "topic_words are words, but the reference has columns"),
         ((TOPICS, token_sequences(TEXTS, NAMES)), "topic_words are words, but the reference has columns"),
         (([[0, 1]], TEXTS), "topic_words are columns, but the reference has words"),
+        ((PLSA(2), COUNTS), "topic_words must be a list of words for each topic, got a PLSA: pass "),
         ((["oak elm", "saw log"], TEXTS), "Each topic must be a list of words, not a string: split it first."),
         ((TOPICS, ["oak elm", "saw log"]), "Each text must be a list of words, not a string: split it first."),
         (([["oak", "elm"], ["saw"]], TEXTS), "topic_words must have the same number of words for each topic."),

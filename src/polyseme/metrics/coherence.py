@@ -124,6 +124,11 @@ def _in_columns(topic_words: Any, reference: Any, vocabulary: Any) -> tuple[Any,
     """Return the topics and the reference with words replaced by columns; words that it lacks get empty columns."""
     if hasattr(topic_words, "__array__"):  # iterating over a data frame would give the names of its columns
         topic_words = np.asarray(topic_words)
+    if not hasattr(topic_words, "__iter__"):
+        raise InputError(
+            f"topic_words must be a list of words for each topic, got a {type(topic_words).__name__}: pass "
+            "[topic.words for topic in model.topics()]."
+        )
     of_words = _has_words(topic_words, "topic")
     of_texts = isinstance(reference, list | tuple) and _has_words(reference, "text")
     if not (of_words or of_texts):
