@@ -18,9 +18,9 @@ LOWEST_TESTS := tests/attacks tests/test_import.py tests/test_plots.py $(patsubs
 	$(patsubst %,tests/cli/test_%.py,app fit search)
 
 # What lint reads: not the runs, pages and scripts that users leave in the same folder.
-CODE := src tests tools benchmarks reproductions examples
+CODE := src tests tools benchmarks reproductions examples docs/conf.py
 PAGES := $(wildcard docs .ci .github .pre-commit-config.yaml ARCHITECTURE.md CHANGELOG.md CITATION.cff CMakeLists.txt CODE_OF_CONDUCT.md \
-	CONTRIBUTING.md Makefile README.md SECURITY.md mkdocs.yml pyproject.toml)
+	CONTRIBUTING.md Makefile README.md SECURITY.md pyproject.toml)
 
 PYTEST := $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 # Pages, tools, benchmarks and reproductions of papers.
@@ -95,8 +95,8 @@ lint-js: node_modules/.installed ## format (Prettier) and types (TypeScript) of 
 	node_modules/.bin/prettier --check package.json tsconfig.json "src/polyseme/explore/assets/**/*.js" "tests/explore/scripts/*.js"
 	node_modules/.bin/tsc
 
-docs: $(VENV)/.docs ## the documentation as a site, in build/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+docs: $(VENV)/.package $(VENV)/.docs ## the documentation as a site, in build/site
+	$(BIN)/python tools/build_site.py build/site
 	@echo "Open build/site/index.html"
 
 reproduce: $(VENV)/.package $(VENV)/.tools ## what the papers claim, tried: all of reproductions/ (REPRODUCE_OPTIONS=--quick)

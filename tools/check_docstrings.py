@@ -24,7 +24,7 @@ from public_packages import EXTENDING, PACKAGES, RESULT_CLASSES
 
 CHECKS = {
     "GL05": "no tabs",
-    "GL06": "only sections that numpydoc and mkdocstrings know",
+    "GL06": "only sections that numpydoc knows, also in the reference",
     "GL07": "sections in numpydoc's order",
     "GL08": "a docstring exists",
     "SS01": "a summary exists",

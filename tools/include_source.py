@@ -10,7 +10,7 @@ A page names what it includes in a comment before a code block:
     (the source of EM and EMRun)
     ```
 
-The pages contain a copy, not a directive of MkDocs, because GitHub shows directives as plain text. The language of the
+The pages contain a copy, not a directive of Sphinx, because GitHub shows directives as plain text. The language of the
 block is `py`, because the tests execute `python` blocks. tests/project/test_docs.py runs the check.
 """
 

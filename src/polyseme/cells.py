@@ -7,10 +7,8 @@ use its `X`. `read_cells` reads another layer, or a file: .h5ad, and the .h5 fil
 Files may be damaged or hostile: only the arrays that are needed are read, their sizes are checked before, links to
 other files are refused, and nothing is unpickled.
 
-References
-----------
-J. Lause, P. Berens, D. Kobak. Analytic Pearson residuals for normalization of single-cell RNA-seq UMI data. Genome
-    Biology 22, 2021.
+Reference: J. Lause, P. Berens, D. Kobak (2021). Analytic Pearson residuals for normalization of single-cell RNA-seq UMI
+data. Genome Biology 22.
 """
 
 from __future__ import annotations

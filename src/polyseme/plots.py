@@ -369,7 +369,7 @@ def plot_groups(comparison: GroupComparison, *, ax: Any = None) -> Any:
     ax.grid(axis="x", alpha=0.3)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
-    ax.legend(title=comparison.by, fontsize=8, frameon=False, loc="lower right")
+    ax.legend(title=comparison.by, fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
@@ -807,11 +807,14 @@ def plot_simplex(
 ) -> Any:
     """Plot points, corners with their edges, and approximations of a simplex decomposition.
 
-    | form | coordinates | needs |
-    |---|---|---|
-    | "space" | those of the data | 2 or 3 features |
-    | "simplex" | the plane (or space) of the standard simplex | distributions over 3 or 4 entries |
-    | "corners" | barycentric: the corners form a regular triangle (or tetrahedron) | 3 or 4 corners |
+    =========  ======================================================  ==================================
+    form       coordinates                                             needs
+    =========  ======================================================  ==================================
+    "space"    those of the data                                       2 or 3 features
+    "simplex"  the plane (or space) of the standard simplex            distributions over 3 or 4 entries
+    "corners"  barycentric: the corners form a regular triangle (or    3 or 4 corners
+               tetrahedron)
+    =========  ======================================================  ==================================
 
     The standard simplex is dotted, if it is visible.
 

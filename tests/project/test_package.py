@@ -22,7 +22,7 @@ def test_the_version_is_written_in_pyproject_toml_only():
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == polyseme.__version__
-    sources = [*(ROOT / "src").rglob("*.py"), ROOT / "CMakeLists.txt", ROOT / "CITATION.cff", ROOT / "mkdocs.yml"]
+    sources = [*(ROOT / "src").rglob("*.py"), ROOT / "CMakeLists.txt", ROOT / "CITATION.cff", ROOT / "docs" / "conf.py"]
     quoted = re.compile(rf"[\"']{re.escape(project['version'])}[\"']|^version:", re.MULTILINE)
     assert [path.name for path in sources if quoted.search(path.read_text(encoding="utf-8"))] == []
 

@@ -874,7 +874,7 @@ class TopicEstimator(FittedDecomposition):
 
     @property
     def training_perplexity_(self) -> float:
-        """Perplexity of the training documents, exp(-log_likelihood_)."""
+        """Perplexity of the training documents, `exp(-log_likelihood_)`."""
         return perplexity_of(self.log_likelihood_)
 
     @property

@@ -30,7 +30,7 @@ INITS = ("plsa", *STARTS)
 class CorrelatedTopicModel(TopicEstimator):
     """Correlated topic model (Blei and Lafferty 2007), fitted by variational EM.
 
-    The topic weights of a document have a logistic normal distribution:
+    The topic weights of a document have a logistic normal distribution::
 
         theta_d = softmax(eta_d),   eta_d ~ N(mu, Sigma),   P(w|d) = sum_z theta_dz P(w|z)
 

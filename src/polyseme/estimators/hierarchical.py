@@ -40,7 +40,7 @@ SOLVERS = ("accelerated-em", "em")
 class HierarchicalPLSA(TopicEstimator):
     """PLSA with topics in a tree, fitted by maximum likelihood.
 
-    A document is a mixture of leaves a, and a word of a leaf comes from a node v on the path from the root to the leaf:
+    A document is a mixture of leaves a, and a word of a leaf comes from a node v on the path from the root to it::
 
         P(d, w) = sum_a P(a) P(d|a) sum_v P(v|a) P(w|v)
 
@@ -87,7 +87,7 @@ class HierarchicalPLSA(TopicEstimator):
     parents_ : array of shape (n_nodes,)
         The parent of each node, -1 for the root.
     leaves_ : array of shape (n_leaves,)
-        The nodes without children, in the order of the columns of doc_topic_.
+        The nodes without children, in the order of the columns of `doc_topic_`.
     node_names_ : list of str or None
         Names of the nodes.
     silent_ : array of int
@@ -105,7 +105,7 @@ class HierarchicalPLSA(TopicEstimator):
     doc_topic_ : array of shape (n_documents, n_leaves)
         P(leaf|d) of the training documents, equal to `transform(X)`.
     labels_ : array of shape (n_documents,)
-        The most probable leaf of each training document, as its position in leaves_.
+        The most probable leaf of each training document, as its position in `leaves_`.
     active_topics_ : array of bool of shape (n_leaves,)
         Leaves that have documents.
     held_out_ : array
@@ -278,7 +278,7 @@ class HierarchicalPLSA(TopicEstimator):
         Returns
         -------
         array of shape (n_documents,)
-            Positions in leaves_.
+            Positions in `leaves_`.
         """
         return np.asarray(self.transform(X).argmax(axis=1))
 

@@ -90,7 +90,7 @@ def _has_partial_fit(estimator: LDA) -> bool:
 class LDA(TopicEstimator):
     """Latent Dirichlet allocation (LDA), fitted by variational Bayes.
 
-    The model is PLSA with Dirichlet priors on both factors:
+    The model is PLSA with Dirichlet priors on both factors::
 
         P(z|d) ~ Dirichlet(alpha),   P(w|z) ~ Dirichlet(eta),   P(w|d) = sum_z P(z|d) P(w|z)
 
@@ -289,9 +289,9 @@ class LDA(TopicEstimator):
 
         The first call initializes the model, unless it was fitted before; later calls keep its vocabulary, priors and
         dtype. The posterior is that of the documents seen so far, or of `total_documents` of the solver. The method
-        sets components_, topic_word_dirichlet_, topic_weights_ (from expected counts), unigram_, n_tokens_ and
-        n_documents_seen_; use `transform` for the weights of documents. Results depend on the order of the documents,
-        but not on the number of threads. Not available with solver="map" or with learned priors.
+        sets `components_`, `topic_word_dirichlet_`, `topic_weights_` (from expected counts), `unigram_`, `n_tokens_`
+        and `n_documents_seen_`; use `transform` for the weights of documents. Results depend on the order of the
+        documents, but not on the number of threads. Not available with solver="map" or with learned priors.
 
         Parameters
         ----------

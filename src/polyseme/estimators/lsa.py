@@ -73,7 +73,7 @@ WEIGHTS: dict[str, tuple[LocalWeight, GlobalWeight]] = {
 class LSA(CountDecomposition):
     """Latent semantic analysis (LSA), a truncated singular value decomposition of weighted counts.
 
-    The weighted counts A (documents x words) are approximated by their K largest singular values:
+    The weighted counts A (documents x words) are approximated by their K largest singular values::
 
         A ~ U S V'
 

@@ -30,7 +30,7 @@ INITS = ("annealed", "random")
 class MultinomialMixture(TopicEstimator):
     """Mixture of multinomials: each document has one topic. For short texts, such as headlines and titles.
 
-    All words of a document come from the same topic:
+    All words of a document come from the same topic::
 
         P(d) = sum_z P(z) prod_w P(w|z)^x_dw
 

@@ -60,7 +60,7 @@ class NMF(FittedDecomposition):
     """Non-negative matrix factorization, X ~ W H.
 
     W (documents x K) and H (K x words) are non-negative and minimize a loss, the sum over all entries x of X, with
-    their approximations q = (W H)_dw, of
+    their approximations q = (W H)_dw, of ::
 
         x log(x / q) - x + q       "kullback-leibler"
         (x - q)^2 / 2              "squared"
@@ -72,7 +72,7 @@ class NMF(FittedDecomposition):
     "kullback-leibler" this is PLSA without its normalization (Gaussier and Goutte 2005), fitted by the same solvers.
     Sparse X is not made dense, except that "itakura-saito" and other members of `Beta` process blocks of dense rows.
 
-    With `alpha_W` and `alpha_H` the fit minimizes the loss plus the penalties of scikit-learn's NMF,
+    With `alpha_W` and `alpha_H` the fit minimizes the loss plus the penalties of scikit-learn's NMF, ::
 
         alpha_W n_words     (l1_ratio sum W + (1 - l1_ratio) sum W^2 / 2)
         alpha_H n_documents (l1_ratio sum H + (1 - l1_ratio) sum H^2 / 2)

@@ -78,7 +78,7 @@ def has_partial_fit(estimator: PLSA, fitted: FittedTopics | None) -> bool:
 class PLSA(TopicEstimator):
     """Probabilistic latent semantic analysis (PLSA), fitted by maximum likelihood.
 
-    The model of documents d and words w with K topics z is
+    The model of documents d and words w with K topics z is ::
 
         P(d, w) = P(d) sum_z P(z|d) P(w|z)
 
@@ -362,9 +362,9 @@ class PLSA(TopicEstimator):
 
         The first call initializes the model, unless it was fitted before; later calls keep its vocabulary and dtype.
         Documents may contain words that no earlier document contains. A background comes from the documents of the
-        first call. The method sets components_, topic_weights_, unigram_, n_tokens_ and n_documents_seen_; use
-        `transform` for the weights of documents. Results depend on the order of the documents, but not on the number of
-        threads.
+        first call. The method sets `components_`, `topic_weights_`, `unigram_`, `n_tokens_` and
+        `n_documents_seen_`; use `transform` for the weights of documents. Results depend on the order of the documents,
+        but not on the number of threads.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ VOLUMES: dict[str, FindCorners | None] = {
 class RealTopicModel(LargestTopic, Decomposition):
     """Topic model for points with entries of any sign: mixtures of K corners.
 
-    A point x is approximated by weights theta >= 0 that sum to one and corners c:
+    A point x is approximated by weights theta >= 0 that sum to one and corners c::
 
         x ~ sum_k theta_k c_k
 
@@ -53,11 +53,15 @@ class RealTopicModel(LargestTopic, Decomposition):
 
     A fit without error is not unique, and its corners depend on the start:
 
-    | volume | start | map |
-    |---|---|---|
-    | "minimum" | smallest simplex around the points, in the plane that fits them best | smallest that contains it |
-    | "farthest" | points that are far from each other | the same |
-    | "data" | start of the model (algorithm of the paper) | map of the paper: the smallest entry is subtracted |
+    ==========  ====================================================  =====================================
+    volume      start                                                 map
+    ==========  ====================================================  =====================================
+    "minimum"   smallest simplex around the points, in the plane      smallest that contains it
+                that fits them best
+    "farthest"  points that are far from each other                   the same
+    "data"      start of the model (algorithm of the paper)           map of the paper: the smallest entry
+                                                                      is subtracted
+    ==========  ====================================================  =====================================
 
     For non-negative data the map is p = (x - shift, bound - sum(x)) / scale instead. It maps no distribution back to a
     point with negative entries, so the corners of every topic model are non-negative. The smallest simplex is then the
@@ -90,7 +94,7 @@ class RealTopicModel(LargestTopic, Decomposition):
     doc_topic_ : array of shape (n_points, K)
         Weights of the training points, equal to `transform(X)` unless a sparse prior has several maxima.
     reconstruction_err_ : float
-        Frobenius norm of X - doc_topic_ @ components_.
+        Frobenius norm of `X - doc_topic_ @ components_`.
     model_ : estimator
         The fitted topic model. Its words are the entries of the standard simplex.
     shift_ : array of shape (n_features + 1,)
@@ -256,7 +260,7 @@ class RealTopicModel(LargestTopic, Decomposition):
         Returns
         -------
         array of shape (n_points, n_features)
-            The product of the weights and components_.
+            The product of the weights and `components_`.
         """
         check_is_fitted(self)
         return times_components(X, self.components_)

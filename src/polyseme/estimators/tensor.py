@@ -50,7 +50,7 @@ _BLOCK_NUMBERS = 1 << 20
 class TensorPLSA(LargestTopic, CountDecomposition):
     """PLSA of counts with two or more modes, fitted by maximum likelihood.
 
-    The modes, such as documents x words x years or authors x words x venues, are independent given the topic:
+    The modes, such as documents x words x years or authors x words x venues, are independent given the topic::
 
         P(i_1, ..., i_n) = sum_z P(z) P(i_1|z) ... P(i_n|z)
 

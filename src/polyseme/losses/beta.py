@@ -18,7 +18,7 @@ _NAMES = {0.0: "itakura-saito", 1.0: "kullback-leibler", 2.0: "squared"}
 class Beta(Loss):
     """Beta divergence.
 
-    (x^beta + (beta - 1) q^beta - beta x q^(beta - 1)) / (beta (beta - 1)), with the limits
+    (x^beta + (beta - 1) q^beta - beta x q^(beta - 1)) / (beta (beta - 1)), with the limits ::
 
         beta = 2   (x - q)^2 / 2                 "squared"
         beta = 1   x log(x / q) - x + q          "kullback-leibler", generalized to sums other than one

@@ -199,7 +199,7 @@ def frex(topic_word: Array, *, weight: float = 0.7) -> Floats:
     """Return FREX, the harmonic mean of the ranks of a word by frequency and by exclusivity.
 
     With phi = P(w|z), E = phi_kw / sum_j phi_jw (0 for a word that no topic has), and F(x) the share of the words of
-    the topic whose value is at most x:
+    the topic whose value is at most x::
 
         FREX = 1 / (weight / F(E) + (1 - weight) / F(phi))
 
@@ -287,11 +287,13 @@ def word_topics(topic_word: Array, topic_weights: Floats) -> Floats:
 def distances(rows: Any, others: Any = None, metric: str = "hellinger", *, smoothing: float = 1e-3) -> Floats:
     """Return the distances between rows, as distributions p and q.
 
-    | metric | distance |
-    |---|---|
-    | "hellinger" | sqrt(1 - sum sqrt(p q)), from 0 to 1 |
-    | "cosine" | 1 - p q / (norm(p) norm(q)), from 0 to 1 |
-    | "symmetric-kl" | sum (p - q) log(p / q) in nats, at least 0 |
+    ==============  ============================================
+    metric          distance
+    ==============  ============================================
+    "hellinger"     sqrt(1 - sum sqrt(p q)), from 0 to 1
+    "cosine"        1 - p q / (norm(p) norm(q)), from 0 to 1
+    "symmetric-kl"  sum (p - q) log(p / q) in nats, at least 0
+    ==============  ============================================
 
     Parameters
     ----------

@@ -372,7 +372,7 @@ def parse_names(text: str) -> dict[int, str]:
     Parameters
     ----------
     text : str
-        Lines such as "0: Space flight", "0. Space flight", "0) Space flight" or "| 0 | Space flight |" (other lines
+        Lines such as "0: Space flight", "0. Space flight", "0) Space flight" or ``| 0 | Space flight |`` (other lines
         are ignored), or a JSON object from topics to names.
 
     Returns

@@ -1,9 +1,7 @@
 """Simplex decompositions of real-valued data (Shashanka 2009): map to the simplex, corners, hulls, identifiability.
 
-References
-----------
-M. Shashanka (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine Learning
-for Signal Processing.
+Reference: M. Shashanka (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine
+Learning for Signal Processing.
 """
 
 from polyseme.simplex.hull import Hull, SimplexDecomposition

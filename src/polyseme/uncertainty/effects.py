@@ -257,8 +257,8 @@ class Effects:
         Returns
         -------
         str
-            The coefficient with its interval in percent, such as "+3.10% (1.20 to 5.00) *", or, for a term of several
-            coefficients, the p-value, such as "p = 0.003 *". A star marks a false discovery rate below 0.05.
+            The coefficient with its interval in percent, such as ``+3.10% (1.20 to 5.00) *``, or, for a term of several
+            coefficients, the p-value, such as ``p = 0.003 *``. A star marks a false discovery rate below 0.05.
         """
         mark = " *" if self.q_values[term, topic] < 0.05 else ""
         part = self.parts[self.terms[term]]
