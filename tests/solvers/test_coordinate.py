@@ -306,6 +306,21 @@ def test_float32_ends_near_float64():
         assert single.report.log_likelihood == pytest.approx(double.report.log_likelihood, abs=2e-5)
 
 
+def test_large_float64_fits_report_their_likelihood():
+    """Their half-steps are float32 until an iteration gains less than 1e-6: the report must not show it."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(700, 0.1), 5)
+    X = rng.poisson(rng.dirichlet(np.full(5, 0.3), 700) @ topics * 2000) + np.ones((700, 700))
+    run = begin(SCD(), X, oracles.random_factors(0, *X.shape, 5), dtype=np.float64)
+    values = [run.report.log_likelihood]
+    for _ in range(40):
+        run.advance()
+        values.append(run.report.log_likelihood)
+        assert values[-1] == pytest.approx(mean_log_likelihood(X, *factors(run)), abs=1e-8)
+    assert (np.diff(values) >= 0).all()
+    assert values[-1] - values[-2] < 1e-6
+
+
 @DTYPES
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6])
 def test_the_scale_of_the_counts_does_not_matter(dtype, scale):

@@ -13,8 +13,9 @@
 
 namespace polyseme {
 
-// Half-steps of large float64 fits are computed in float32 as long as an iteration gains more than kFineGain per token,
-// which is far more than they lose by rounding. A fit is large if it has kLargeFit non-zeros times numbers of a row.
+// Half-steps and likelihoods of large float64 fits are computed in float32 as long as an iteration gains more than
+// kFineGain per token, a thousand times what the mean of so many logarithms loses by rounding. A fit is large if it has
+// kLargeFit non-zeros times numbers of a row.
 constexpr double kFineGain = 1e-6, kLargeFit = 1 << 22;
 
 // What a fit needs to continue, besides its factors.
@@ -76,8 +77,11 @@ class CoordinateFit {
     void advance() {
         update_docs();
         update_words();
-        if (in_float32()) sum_logs(new_docs_, new_words_);
-        const double value = log_likelihood(new_docs_, in_float32() ? n_docs_ : n_words_);
+        double value = log_likelihood(new_docs_, n_words_);
+        if (in_float32() && std::fabs(value - state_.log_likelihood) < kFineGain) {
+            sum_logs(new_docs_, new_words_);
+            value = log_likelihood(new_docs_, n_docs_);
+        }
         if (value > state_.log_likelihood) {
             accept();
             if (state_.plain == 0) state_.size = std::min(state_.size * growth, 1.0);
