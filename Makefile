@@ -96,6 +96,7 @@ lint-js: node_modules/.installed ## format (Prettier) and types (TypeScript) of 
 	node_modules/.bin/tsc
 
 docs: $(VENV)/.package $(VENV)/.docs ## the documentation as a site, in build/site
+	rm -rf build/site
 	$(BIN)/python tools/build_site.py build/site
 	@echo "Open build/site/index.html"
 

@@ -64,10 +64,9 @@ class MinimumVolume(Prior):
 
     References
     ----------
-    V. Leplat, N. Gillis and A. Ang (2020). Blind audio source separation with minimum-volume beta-divergence NMF. IEEE
-    Transactions on Signal Processing 68.
-
-    H. Jin et al. (2024). Accurate and sensitive mutational signature analysis with MuSiCal. Nature Genetics 56.
+    - Leplat, V., Gillis, N., and Ang, A. (2020). Blind audio source separation with minimum-volume beta-divergence NMF.
+      IEEE Transactions on Signal Processing 68.
+    - Jin, H., et al. (2024). Accurate and sensitive mutational signature analysis with MuSiCal. Nature Genetics 56.
 
     Examples
     --------
