@@ -455,7 +455,13 @@ class EMStep:
         return self.model.normalize_docs(extrapolate(new, old), shard)
 
     def extrapolate_shared(self, extrapolate: Extrapolate, new: tuple[Array], old: tuple[Array]) -> tuple[Array]:
-        return (normalize_columns(extrapolate(*new, *old)),)
+        phi = normalize_columns(extrapolate(*new, *old))
+        if self.model.word_prior is not None:
+            topics = self.model._topics(phi)
+            allowed = self.model.word_prior.restrict(topics)
+            if allowed is not topics:
+                phi = padded(allowed.T, phi.dtype, self.model.n_columns)
+        return (phi,)
 
 
 def m_step_docs(model: Model, shard: Shard, theta: Array, A: Array, row_sums: Array) -> Array:

@@ -17,6 +17,8 @@ contain every prior in `__all__`. The priors and their log densities:
     0 if a document has its known topics only, else -inf. The M-step is the maximum, closed form; monotone: yes.
 `KnownTopics(topics, strength)`
     strength / n sum log f over the n known topics. The M-step is the maximum, closed form; monotone: yes.
+`Modalities(sizes)`
+    0 if all topics have the same share of each block, else -inf. The M-step is the maximum, closed form; monotone: yes.
 `Entropic(beta)`
     beta sum f log f. The M-step is the maximum for beta < 0 and a local maximum, no worse than before,
     for beta > 0; monotone: yes.
@@ -42,6 +44,7 @@ from polyseme.priors.members import (
     TopicSelection,
 )
 from polyseme.priors.volume import MinimumVolume
+from polyseme.priors.modalities import Modalities
 
 __all__ = [
     "Decorrelation",
@@ -49,6 +52,7 @@ __all__ = [
     "Entropic",
     "KnownTopics",
     "MinimumVolume",
+    "Modalities",
     "SeedWords",
     "Smoothing",
     "Sparsing",

@@ -204,6 +204,21 @@ class Prior(ABC):
         """
         return factor
 
+    def restrict(self, factor: Floats) -> Floats:
+        """Return a factor that was extrapolated from two others, changed so that the prior allows it.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n, m)
+            Rows that sum to one.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            Rows that sum to one; `factor` itself if the prior allows every factor with its zeros.
+        """
+        return factor
+
     def for_new_documents(self) -> Prior | None:
         """Return the prior of a single row, as folding in uses it for each document.
 
