@@ -136,6 +136,6 @@ def test_help_groups_the_commands(place):
         "Start": ["demo", "fit", "select"],
         "Look": ["topics", "explore", "search", "report"],
         "Measure": ["evaluate", "compare", "groups", "effects", "time"],
-        "Use and change": ["transform", "update", "edit", "export"],
+        "Use and change": ["transform", "update", "edit", "merge", "export"],
         "For programs": ["mcp", "schema"],
     }

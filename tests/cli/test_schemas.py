@@ -42,6 +42,7 @@ CALLS = {
         "--consensus",
     ],
     "groups": ["groups", "run", *RESAMPLES],
+    "merge": ["merge", "run", "run", "-o", "both"],
     "report": ["report", "run", "-o", "report.md"],
     "search": ["search", "run", "metal", "plums", "unknown"],
     "search without hits": ["search", "run", "unknown"],

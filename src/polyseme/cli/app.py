@@ -29,6 +29,7 @@ from polyseme.cli.commands.export import export
 from polyseme.cli.commands.fit import fit
 from polyseme.cli.commands.groups import groups
 from polyseme.cli.commands.mcp import mcp
+from polyseme.cli.commands.merge import merge
 from polyseme.cli.commands.report import report
 from polyseme.cli.commands.schema import schema
 from polyseme.cli.commands.search import EXCLUDED_WORD, search
@@ -44,7 +45,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo, fit, select),
     "Look": (topics, explore, search, report),
     "Measure": (evaluate, compare, groups, effects, time),
-    "Use and change": (transform, update, edit, export),
+    "Use and change": (transform, update, edit, merge, export),
     "For programs": (mcp, schema),
 }
 """Commands in the groups of the help text."""

@@ -400,6 +400,13 @@ class FittedRun(TypedDict):
     topics: list[TopicRow]
 
 
+class MergedRun(FittedRun):
+    """A run that was merged from others."""
+
+    joined: Annotated[int, "topics of several runs"]
+    repeated: Annotated[int, "documents of several runs, which are kept once"]
+
+
 class Runs(TypedDict):
     """Runs that were fitted: one, or one for each language."""
 
@@ -433,6 +440,7 @@ COMMANDS: dict[str, Any] = {
     "export": Written,
     "fit": Runs,
     "groups": Groups,
+    "merge": MergedRun,
     "report": Written,
     "search": Search,
     "select": Selection,

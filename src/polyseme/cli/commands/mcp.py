@@ -21,7 +21,8 @@ NOTICE = (
 )
 
 
-def _existing_runs(folders: list[str]) -> list[str]:
+def existing_runs(folders: list[str]) -> list[str]:
+    """Return the folders. Raise InputError if one of them is no run."""
     for folder in folders:
         check_is_run(Path(folder))
     return folders
@@ -29,7 +30,7 @@ def _existing_runs(folders: list[str]) -> list[str]:
 
 def mcp(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Folders written by polyseme fit.", callback=_existing_runs)
+        list[str], typer.Argument(metavar="RUN...", help="Folders written by polyseme fit.", callback=existing_runs)
     ],
 ) -> None:
     """Serve runs to agents, by the Model Context Protocol.
