@@ -43,8 +43,8 @@ from polyseme.priors.members import (
     Sparsing,
     TopicSelection,
 )
-from polyseme.priors.volume import MinimumVolume
 from polyseme.priors.modalities import Modalities
+from polyseme.priors.volume import MinimumVolume
 
 __all__ = [
     "Decorrelation",
