@@ -44,12 +44,10 @@ def _toctree(pages: Iterable[str], option: str) -> str:
 
 def _name_page(module: str, name: str) -> str:
     """Return the page of a name, which autodoc fills."""
-    value, place = getattr(importlib.import_module(module), name), f"{module}.{name}"
-    if inspect.ismodule(value):  # of the function of the same name
-        value, place = getattr(value, name), f"{place}.{name}"
+    value = getattr(importlib.import_module(module), name)
     kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
     members = "   :members:\n   :inherited-members:\n" if kind == "class" else ""
-    return f"# {name}\n\n```{{eval-rst}}\n.. auto{kind}:: {place}\n{members}```\n"
+    return f"# {name}\n\n```{{eval-rst}}\n.. auto{kind}:: {module}.{name}\n{members}```\n"
 
 
 def reference_pages() -> dict[str, str]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         TopicClassifier,
     )
     from polyseme.estimators.base import load
-    from polyseme.runs.fit import fit
+    from polyseme.runs.pipeline import fit
     from polyseme.runs.run import Run, open_run
 
     __version__: str
@@ -85,7 +85,7 @@ _MODULES = {
     "Background": "core.model",
     "JointBackground": "core.model",
     "Run": "runs.run",
-    "fit": "runs.fit",
+    "fit": "runs.pipeline",
     "load": "estimators.base",
     "open_run": "runs.run",
 }

@@ -161,7 +161,7 @@ KILLER = """
 import json, os, random, signal, sys, time
 import polars
 import polyseme.cli.app, polyseme.explore, polyseme.text.readers.reader
-import polyseme.runs.fit, polyseme.runs.update, polyseme.runs.edit
+import polyseme.runs.pipeline, polyseme.runs.update, polyseme.runs.edit
 
 def child(arguments):
     '''Run a command in a new process without new imports.'''

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyseme.runs.fit import fit
     from polyseme.runs.language_model import language_model_namer
     from polyseme.runs.merging import merge
     from polyseme.runs.names import parse_names
+    from polyseme.runs.pipeline import fit
     from polyseme.runs.run import Run, open_run
 
 _MODULES = {
     "Run": "run",
-    "fit": "fit",
+    "fit": "pipeline",
     "language_model_namer": "language_model",
     "merge": "merging",
     "open_run": "run",

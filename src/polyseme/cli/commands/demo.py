@@ -38,7 +38,7 @@ def demo(output: Path, as_json: bool, **given: Any) -> None:
     Fits topics to the docstrings of Python, numpy, scipy and scikit-learn, which every installation has, and writes a
     run folder with the explorer page.
     """
-    from polyseme.runs.fit import fit_run
+    from polyseme.runs.pipeline import fit_run
     from polyseme.runs.settings import FitSettings
     from polyseme.text.readers.sources import open_source
 

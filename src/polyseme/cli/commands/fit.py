@@ -73,8 +73,8 @@ def fit(
     if not resume:
         check_inputs(inputs)
 
-    from polyseme.runs.fit import fit_run
     from polyseme.runs.language_model import language_model_namer
+    from polyseme.runs.pipeline import fit_run
     from polyseme.runs.settings import FitSettings
     from polyseme.text.readers.reader import read
 
