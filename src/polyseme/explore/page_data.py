@@ -708,6 +708,46 @@ def pyldavis_arguments(model: Any, counts: Any = None, vocabulary: Sequence[str]
     }
 
 
+def topicwizard_data(
+    model: Any, counts: Any = None, *, vectorizer: Any = None, texts: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the TopicData of Turftopic and topicwizard, such as for ``topicwizard.visualize(topic_data=...)``.
+
+    Parameters
+    ----------
+    model : estimator, Run or PageData
+        Fitted model, run, or data of a page. A run contains the other arguments.
+    counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
+        Counts that the model was fitted to. Only for an estimator.
+    vectorizer : CountVectorizer or None, default=None
+        Vectorizer of the counts, with which topicwizard shows the topics of new texts. Only for an estimator.
+    texts : sequence of str or None, default=None
+        Text of each document. None: empty texts. Only for an estimator.
+
+    Returns
+    -------
+    dict
+        The entries of a TopicData without positions, which topicwizard computes.
+    """
+    data = page_data(model, counts, vectorizer=vectorizer, texts=texts)
+    estimator = getattr(model, "model", model)
+    words = words_of_amounts(data.word_documents, data.vocabulary, 3)
+
+    def transform(documents: Sequence[str]) -> Array:
+        return np.asarray(estimator.transform(data.vectorizer.transform(documents)))
+
+    return {
+        "corpus": data.texts or data.excerpts or [""] * len(data.tokens),
+        "vocab": np.array(data.vocabulary),
+        "document_term_matrix": sp.csr_matrix(data.counts),
+        "document_topic_matrix": np.asarray(data.doc_topic),
+        "topic_term_matrix": np.asarray(data.topic_word),
+        "document_representation": sp.csr_matrix(data.counts),
+        "transform": None if data.vectorizer is None or model is data else transform,
+        "topic_names": [data.topic_names.get(topic) or ", ".join(first) for topic, first in enumerate(words)],
+    }
+
+
 def _as_strings(values: Sequence[Any] | None) -> list[str] | None:
     return None if values is None else ["" if value is None else str(value) for value in values]
 
