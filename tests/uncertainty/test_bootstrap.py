@@ -9,7 +9,8 @@ from polyseme.core.shard import sparse_counts
 from polyseme.datasets import synthetic_corpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.uncertainty import bootstrap
-from polyseme.uncertainty.resampling import pair_concentration, posterior_draws
+from polyseme.uncertainty.bootstrap import intervals_of
+from polyseme.uncertainty.resampling import Resampling, pair_concentration, posterior_draws
 
 TOPICS = np.random.default_rng(3).dirichlet(np.full(60, 0.2), 3)
 
@@ -111,6 +112,25 @@ def test_copies_of_documents_count_once_if_they_are_clusters():
     ).topic_weights.error
     np.testing.assert_allclose(together, single, rtol=1e-3)
     assert (apart < 0.75 * single).all()
+
+
+def test_a_sample_of_many_documents_gives_the_same_errors(corpus):
+    X = drawn(1200).counts()
+    model, groups = fitted(X), ["a", "b"] * 600
+    every, part = (
+        intervals_of(
+            Resampling(
+                model, X, 60, clusters=None, level=0.95, n_simulations=4, random_state=0, n_jobs=1, progress=None,
+                most_documents=most,
+            ), model, groups, 5,
+        )
+        for most in (None, 400)
+    )  # fmt: skip
+    seen = TOPICS > 5e-3
+    ratios = part.topic_word.error[seen] / every.topic_word.error[seen]
+    assert 0.8 < np.median(ratios) < 1.25
+    assert 0.7 < np.median(part.groups.shares.error / every.groups.shares.error) < 1.4
+    assert np.abs(part.topic_word.estimate - every.topic_word.estimate).max() < 0.01
 
 
 def test_a_topic_that_does_not_come_back_is_reported():

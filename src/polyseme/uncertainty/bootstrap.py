@@ -9,8 +9,9 @@ Resamples show the spread of an estimate, but not its bias: with short documents
 from the true ones however many documents there are, because every document adds K - 1 parameters (the weights of its
 topics). A second kind of resamples measures the bias: documents are drawn from the fitted model itself, with weights
 from their posteriors, and fitted in the same way. The mean difference between these fits and the model that they were
-drawn from is subtracted from P(w|z); for shares, whose bias is small, it widens the interval. The posteriors need the
-prior of the weights. Its concentration follows from pairs of tokens of a document: how often both have the same topic.
+drawn from is subtracted. It is only a part of the bias, because the model that documents are drawn from has it already,
+so it also widens the intervals. The posteriors need the prior of the weights. Its concentration follows from pairs of
+tokens of a document: how often both have the same topic.
 
 P(w|z) is estimated from a limited number of tokens, so its intervals are those of a Poisson count whose exposure
 reproduces the spread of the resamples. A word that a topic does not have in any resample has an interval, too: it
@@ -45,6 +46,7 @@ from polyseme.metrics.clustering import label_numbers
 from polyseme.metrics.coherence import Cooccurrence, coherence_of
 from polyseme.metrics.words import word_amounts
 from polyseme.uncertainty.intervals import (
+    Bias,
     Differences,
     Intervals,
     Sampling,
@@ -54,7 +56,6 @@ from polyseme.uncertainty.intervals import (
     share_intervals,
 )
 from polyseme.uncertainty.resampling import (
-    Moments,
     Resampling,
     checked_counts,
     document_posteriors,
@@ -67,6 +68,8 @@ _DRAWN_NUMBERS = 1 << 24
 """Numbers in the draws of P(z|d) that are in memory at once."""
 _NO_SHARE = 1e-3
 """Intervals of P(z|d) that begin below this share begin at zero: no document says how far a share is below it."""
+_ROUNDING = 1e-9
+"""Tokens of a word in the mean document of a group, relative to its length, that are rounding errors."""
 _LEAST_TOKENS = 3
 """Expected number of tokens of a word in a topic from which the spread of the resamples is used as it is."""
 
@@ -87,8 +90,8 @@ class Shares:
         The same for all other documents that are in a group.
     draws : array of shape (n_resamples, 2 n_groups, K)
         Shares in the groups, then in the others, in every resample; NaN if a topic did not come back.
-    biases : array of shape (2 n_groups, K)
-        Estimated biases of these shares.
+    biases : array of shape (n_simulations, 2 n_groups, K)
+        Errors of these shares in documents drawn from the model. Their mean is subtracted from the estimates.
     sampling : Sampling
         Level and degrees of freedom of the intervals.
     """
@@ -139,7 +142,8 @@ class Shares:
     def _differences(self, first: Array, second: Array) -> Differences:
         both = np.concatenate([self.shares.estimate, self.others.estimate])
         spread = self.sampling.error(self.draws[:, first] - self.draws[:, second])
-        error = np.hypot(spread, self.biases[first] - self.biases[second])
+        bias = Bias.of(self.biases[:, first] - self.biases[:, second])
+        error = np.sqrt(spread**2 + bias.variance)
         return differences_of(both[first] - both[second], error, self.sampling.level, self.sampling.df)
 
 
@@ -158,7 +162,7 @@ class Bootstrap:
     topic_word : Intervals of shape (K, n_words)
         P(w|z). The estimate is corrected for the bias of short documents.
     topic_weights : Intervals of shape (K,)
-        P(z), the share of all tokens.
+        P(z), the share of all tokens, corrected like P(w|z).
     returned : array of shape (K,)
         Share of the resamples in which each topic came back. The intervals of a topic hold for these resamples.
     moved : array of shape (K,)
@@ -311,22 +315,23 @@ def intervals_of(fits: Resampling, model: Any, groups: Any, n_words: int) -> Boo
     ]
     found, expected = [], []
     for theta, sample, _, matched in fits.simulations(shares[0]):
-        found.append(tables.with_counts(sample).shares(matched.topics, np.ones(counts.n_docs)))
-        expected.append(tables.means(theta))
+        own = tables.with_counts(sample, fits.rows)
+        found.append(own.shares(matched.topics, np.ones(sample.n_docs)))
+        expected.append(own.means(theta))
 
     share_draws, ranks, coherence = (np.array(values) for values in zip(*resamples, strict=True))
-    biases, root_biases = np.zeros(shares.shape), np.zeros(shares.shape)
-    if found:
-        biases = np.mean(found, axis=0) - np.mean(expected, axis=0)
-        root_biases = np.mean(np.sqrt(found) - np.sqrt(expected), axis=0)
-    share_error = np.hypot(sampling.error(np.sqrt(share_draws)), root_biases)
-    share_parts = share_intervals(shares, share_error, level, sampling.df)
+    drawn, true = (np.reshape(values, (len(found), *shares.shape)) for values in (found, expected))
+    biases = np.nan_to_num(drawn - true)
+    root_bias = Bias.of(np.nan_to_num(np.sqrt(drawn) - np.sqrt(true)))
+    share_error = np.sqrt(sampling.error(np.sqrt(share_draws)) ** 2 + root_bias.variance)
+    corrected = np.clip(shares - Bias.of(biases).mean, 0, 1)
+    share_parts = share_intervals(corrected, share_error, level, sampling.df)
     n_groups = len(names)
     return Bootstrap(
         level,
         fits.n_resamples,
         fits.n_simulations,
-        _topic_intervals(topics, fits.spread, fits.bias, shares[0] * counts.totals.sum(), sampling),
+        _topic_intervals(topics, shares[0] * counts.totals.sum(), fits),
         share_parts[0],
         fits.spread.returned / fits.n_resamples,
         0.5 * np.abs(topics - fits.fitted.topic_word).sum(axis=1),
@@ -337,7 +342,7 @@ def intervals_of(fits: Resampling, model: Any, groups: Any, n_words: int) -> Boo
         if groups is None
         else Shares(
             names, tables.n_documents, share_parts[1 : n_groups + 1], share_parts[n_groups + 1 :], share_draws[:, 1:],
-            biases[1:], sampling,
+            biases[:, 1:], sampling,
         ),
         fits.concentration,
         fits.fitted.vocabulary,
@@ -369,18 +374,27 @@ class _Tables:
 
     def __init__(self, counts: SparseCounts, membership: sp.csr_array, words: Array) -> None:
         self._counts, self._X, self._membership, self._words = counts, counts.matrix(), membership, words
-        every = np.asarray(membership.sum(axis=0)).ravel() > 0
-        others = [sp.csr_array((every & (row == 0)).astype(np.float64)[np.newaxis]) for row in membership.toarray()]
-        self._groups = sp.csr_array(sp.vstack([membership, *others]))
+        inside = sp.csr_array(membership > 0, dtype=np.float64)
+        every = sp.csr_array(np.asarray(inside.sum(axis=0) > 0, dtype=np.float64).reshape(1, -1))
+        self._rows = sp.csr_array(sp.vstack([membership, inside, every]))
+        """Documents of each group with their weights, the same without weights, and documents of any group."""
         self._lengths = counts.totals
         self._inverse = np.divide(1, self._lengths, out=np.zeros(counts.n_docs), where=self._lengths > 0)
         columns, places = np.unique(words, return_inverse=True)
         self._places = places.reshape(words.shape)
         self._present = sp.csr_array(self._X[:, columns] > 0, dtype=np.float64)
 
-    def with_counts(self, counts: SparseCounts) -> _Tables:
-        """Return tables of other counts of the same words."""
-        return _Tables(counts, self._membership, self._words)
+    def with_counts(self, counts: SparseCounts, rows: Array | None) -> _Tables:
+        """Return tables of other counts of the same words, for all documents or some rows of them."""
+        return _Tables(counts, self._membership if rows is None else self._membership[:, rows], self._words)
+
+    def _sums(self, weights: Floats, values: Any) -> Any:
+        """Return weighted sums over the documents of each group, then over all other documents of groups."""
+        sums = sp.csr_array(self._rows * weights) @ values
+        n = self._membership.shape[0]
+        others = np.ones((n, 1)) * sums[2 * n :] if isinstance(sums, np.ndarray) else sp.vstack([sums[2 * n :]] * n)
+        both = (sums[:n], others - sums[n : 2 * n])
+        return np.concatenate(both) if isinstance(sums, np.ndarray) else sp.csr_array(sp.vstack(both))
 
     @property
     def n_documents(self) -> Array:
@@ -389,17 +403,24 @@ class _Tables:
 
     def shares(self, topics: Floats, weights: Floats) -> Floats:
         """Return P(z), then the shares of the topics in each group, then those in all other documents of groups."""
-        rows = sp.csr_array(self._groups * (weights * self._inverse * self._lengths.mean()))
-        pooled = sp.csr_array(sp.vstack([sp.csr_array(weights[np.newaxis]), rows]) @ self._X)
+        pooled = sp.csr_array(sp.csr_array(weights[np.newaxis]) @ self._X)
+        if self._membership.shape[0]:
+            groups = self._sums(weights * self._inverse * self._lengths.mean(), self._X)
+            groups.data[groups.data < _ROUNDING * self._lengths.mean()] = 0
+            groups.eliminate_zeros()
+            pooled = sp.csr_array(sp.vstack([pooled, groups]))
         counts = sparse_counts(pooled, self._counts.dtype)
         found = MaximumLikelihood().weights(counts, topics.astype(counts.dtype), None, n_threads=1).doc_topic
         return np.where(counts.totals[:, np.newaxis] > 0, found, np.nan)
 
     def means(self, theta: Floats) -> Floats:
         """Return what `shares` estimates if the weights of the documents are `theta`."""
-        rows = sp.csr_array(sp.vstack([sp.csr_array(self._lengths[np.newaxis]), self._groups * (self._lengths > 0)]))
-        sizes = np.asarray(rows.sum(axis=1)).reshape(-1, 1)
-        return np.divide(rows @ theta, sizes, out=np.full((len(sizes), theta.shape[1]), np.nan), where=sizes > 0)
+        values = np.column_stack([theta, np.ones(len(theta))])
+        sums = (self._lengths @ values)[np.newaxis]
+        if self._membership.shape[0]:
+            sums = np.concatenate([sums, self._sums((self._lengths > 0).astype(np.float64), values)])
+        sizes = sums[:, -1:]
+        return np.divide(sums[:, :-1], sizes, out=np.full((len(sums), theta.shape[1]), np.nan), where=sizes > 0.5)
 
     def coherence(self, weights: Floats) -> Floats:
         """Return the coherence of the words of each topic."""
@@ -416,9 +437,11 @@ def _ranks(topics: Floats, words: Array) -> Floats:
     return np.array(larger, dtype=np.float64) + 1
 
 
-def _topic_intervals(topics: Floats, spread: Moments, bias: Moments, tokens: Floats, sampling: Sampling) -> Intervals:
+def _topic_intervals(topics: Floats, tokens: Floats, fits: Resampling) -> Intervals:
     """Return intervals for P(w|z). `tokens` are the expected numbers of tokens of the topics."""
+    spread, bias, sampling = fits.spread, fits.bias, fits.sampling
     estimate = np.maximum(topics - bias.mean, 0)
+    noise = bias.variance / np.maximum(bias.returned, 1)[:, np.newaxis]
     least = 1 / np.maximum(tokens, 1)[:, np.newaxis]
     variance = spread.variance * sampling.inflation**2
     per_unit = np.maximum(np.divide(variance, topics, out=np.zeros(topics.shape), where=topics > 0), least)
@@ -427,12 +450,11 @@ def _topic_intervals(topics: Floats, spread: Moments, bias: Moments, tokens: Flo
         if use.any():
             row[~use] = np.median(values[use])
     drawn = bias.topics
-    per_unit = np.maximum(
-        per_unit,
-        np.divide(
-            bias.variance, drawn, out=np.zeros(topics.shape), where=(drawn > 0) & (bias.returned > 1)[:, np.newaxis]
-        ),
-    )
+    known = (drawn > 0) & (bias.returned > 1)[:, np.newaxis]
+    simulated = np.divide(fits.share * bias.variance, drawn, out=np.zeros(topics.shape), where=known)
+    per_unit = np.maximum(per_unit, simulated)
+    unseen = Bias.of_moments(bias.mean, noise).variance
+    per_unit += np.divide(unseen, topics, out=np.zeros(topics.shape), where=topics > 0)
     found = count_intervals(estimate, per_unit, sampling.level)
     unknown = spread.returned < 2
     for part in (found.low, found.high, found.error):

@@ -8,7 +8,7 @@ attenuate effects (posterior draws) or have errors that depend on the length (ma
 
 Errors come from fits to resampled documents or clusters, which change the topics and the documents of the regression
 together, so that they contain the uncertainty of the topics and are robust against unequal variances and dependence
-within clusters. The bias of the topics of short documents is measured as for shares, and widens the intervals.
+within clusters. The bias of the topics of short documents is measured and corrected as for shares.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics import top_words
 from polyseme.metrics.words import frame, word_amounts
 from polyseme.uncertainty.formula import Design
-from polyseme.uncertainty.intervals import Differences, Intervals, Sampling, differences_of, normal_intervals
+from polyseme.uncertainty.intervals import Bias, Differences, Intervals, Sampling, differences_of, normal_intervals
 from polyseme.uncertainty.resampling import Resampling, linear_scores
 from polyseme.utils import RandomStateLike
 
@@ -213,7 +213,7 @@ class Effects:
 
     def _combined(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return combinations of the coefficients (rows x K), and their standard errors."""
-        error = np.hypot(self._sampling.error(rows @ self._draws), rows @ self._biases)
+        error = np.sqrt(self._sampling.error(rows @ self._draws) ** 2 + Bias.of(rows @ self._biases).variance)
         return rows @ self.coefficients.estimate, error
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -385,8 +385,6 @@ def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_name
     design = Design.of(formula, data, counts.totals > 0)
     regression, totals = _Regression(design), counts.word_totals(None)
     ones = np.ones(counts.n_docs)
-    operator = regression.operator(ones)
-    assert operator is not None
     estimate = regression.coefficients(ones, counts, fits.topics, totals)
     weights = np.maximum(linear_scores(fits.topics, totals) @ totals / totals.sum(), 0)
     draws = np.array(
@@ -400,18 +398,26 @@ def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_name
         raise InputError(
             f"Formula {formula!r}: too few resamples determine the coefficients: give more documents or clusters."
         )
-    biases = np.zeros(estimate.shape)
+    own = design if fits.rows is None else design.of_documents(fits.rows)
+    simulated = _Regression(own)
+    operator = simulated.operator(np.ones(counts.n_docs if fits.rows is None else fits.rows.size))
+    if operator is None:
+        raise InputError(f"Formula {formula!r}: a sample of the documents does not determine the coefficients.")
+    found = []
     for theta, sample, _, matched in fits.simulations(weights):
-        found = regression.coefficients(ones, sample, matched.topics, sample.word_totals(None))
-        biases += (found - operator @ theta[design.rows]) / fits.n_simulations
-    error = np.hypot(sampling.error(draws), biases)
+        estimated = simulated.coefficients(np.ones(sample.n_docs), sample, matched.topics, sample.word_totals(None))
+        found.append(estimated - operator @ theta[own.rows])
+    biases = np.reshape(found, (len(found), *estimate.shape))
+    bias = Bias.of(biases)
+    estimate = estimate - bias.mean
+    error = np.sqrt(sampling.error(draws) ** 2 + bias.variance)
     every = differences_of(estimate, error, sampling.level, sampling.df)
     is_constant = np.array([name == "Intercept" for name in design.names])
     q_values = np.full(estimate.shape, np.nan)
     tested = every.p_values[~is_constant]
     q_values[~is_constant] = false_discovery_control(tested, axis=None).reshape(tested.shape)
     p_values = np.array(
-        [_wald(estimate[part], draws[:, part], biases[part], sampling) for part in design.terms.values()]
+        [_wald(estimate[part], draws[:, part], biases[:, part], sampling) for part in design.terms.values()]
     )
     if topic_names is None:
         words = top_words(word_amounts(model), 3)
@@ -439,17 +445,20 @@ def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_name
 
 
 def _wald(estimate: Floats, draws: Floats, biases: Floats, sampling: Sampling) -> Array:
-    """Return a p-value for each topic: are all coefficients zero? (n x K, resamples x n x K, n x K)"""
+    """Return a p-value for each topic: are all coefficients zero?
+
+    `draws` are the coefficients in resamples, and `biases` their errors in drawn documents (both: draws x n x K).
+    """
     n, K = estimate.shape
+    unseen = np.sqrt(Bias.of(biases).variance) * np.sign(biases.sum(axis=0))
     found = np.ones(K)
     for k in range(K):
         own = draws[np.isfinite(draws[:, :, k]).all(axis=1), :, k]
         df = min(sampling.df, len(own) - 1) - n + 1
         if df < 1:
             continue
-        covariance = sampling.inflation**2 * np.atleast_2d(np.cov(own, rowvar=False)) + np.outer(
-            biases[:, k], biases[:, k]
-        )
+        covariance = sampling.inflation**2 * np.atleast_2d(np.cov(own, rowvar=False))
+        covariance = covariance + np.outer(unseen[:, k], unseen[:, k])
         statistic = estimate[:, k] @ np.linalg.pinv(covariance, hermitian=True) @ estimate[:, k]
         found[k] = f_distribution.sf(statistic * df / (n * (df + n - 1)), n, df)
     return found

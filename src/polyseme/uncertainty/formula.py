@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -224,6 +224,11 @@ class Design:
     _spec: Any = field(repr=False)
     _table: Any = field(repr=False)
     _functions: dict[str, Any] = field(repr=False)
+
+    def of_documents(self, rows: Array) -> Design:
+        """Return the numbers of some of the documents, in increasing order."""
+        own = np.isin(self.rows, rows)
+        return replace(self, rows=np.searchsorted(rows, self.rows[own]), matrix=self.matrix[own])
 
     @classmethod
     def of(cls, formula: str, data: Any, usable: Array) -> Design:

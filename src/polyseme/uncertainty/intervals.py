@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -98,6 +98,33 @@ def count_intervals(estimate: Floats, variance: Floats, level: float) -> Interva
     low = np.where(count > 0, gammaincinv(np.maximum(count, 1e-300), tail), 0.0) * variance
     high = np.minimum(gammaincinv(count + 1, 1 - tail) * variance, 1.0)
     return Intervals(estimate, low, high, np.sqrt(estimate * variance))
+
+
+_UNSEEN_BIAS = 1.5
+"""Bias that remains after correction, as a multiple of the bias that was subtracted. Documents drawn from the fitted
+topics show only a part of their bias, because these topics have it already."""
+
+
+class Bias(NamedTuple):
+    """Bias of estimates, measured in documents drawn from the model."""
+
+    mean: Floats
+    """Mean bias, which is subtracted; zero without drawn documents."""
+    variance: Floats
+    """Variance of what remains: of the mean, and of the part of the bias that drawn documents do not show."""
+
+    @classmethod
+    def of(cls, draws: Floats) -> Bias:
+        """Return the bias from the errors of estimates in every drawn corpus (first axis)."""
+        if not len(draws):
+            return cls(np.zeros(draws.shape[1:]), np.zeros(draws.shape[1:]))
+        noise = draws.var(axis=0, ddof=1) / len(draws) if len(draws) > 1 else np.zeros(draws.shape[1:])
+        return cls.of_moments(draws.mean(axis=0), noise)
+
+    @classmethod
+    def of_moments(cls, mean: Floats, noise: Floats) -> Bias:
+        """Return the bias from the mean error and the variance of this mean."""
+        return cls(mean, noise + _UNSEEN_BIAS**2 * np.maximum(mean**2 - noise, 0))
 
 
 @dataclass(frozen=True)

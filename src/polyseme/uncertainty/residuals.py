@@ -90,7 +90,7 @@ def residual_test(
     check_integer("n_simulations", n_simulations, least=1)
     fits = Resampling(
         model, X, 2, clusters=None, level=0.95, n_simulations=n_simulations, random_state=random_state, n_jobs=n_jobs,
-        progress=progress,
+        progress=progress, most_documents=None,
     )  # fmt: skip
     totals = fits.counts.word_totals(None)
     columns = np.sort(np.argsort(-totals, kind="stable")[:_MOST_WORDS])
