@@ -107,6 +107,10 @@ BENCHMARKS = {
         "Coverage of intervals", "--topics 5 --documents 200 --lengths 100 --repetitions 2 --resamples 10", ""
     ),
     "word_contrasts": Benchmark("Signs of word contrasts", "--topics 5 --lengths 100 --repetitions 1", ""),
+    "blogs": Benchmark("Groups, effects and time of weblogs", "--topics 5 --resamples 5", ""),
+    "effects_peers": Benchmark(
+        "Effects of metadata", "--topics 5 --documents 500 --resamples 5 --repetitions 1", "--repetitions 20"
+    ),
     "residual_test": Benchmark("Test for missing topics", "--documents 200 --lengths 30 --repetitions 1", ""),
     "living": Benchmark("New topics in updates", "--only planted --corpora 1", ""),
     "minimum_volume": Benchmark("Topics of small volume", "--seeds 1 --strengths 0.25", ""),

@@ -363,7 +363,7 @@ def plot_groups(comparison: GroupComparison, *, ax: Any = None) -> Any:
     names = [textwrap.shorten(f"{k} {comparison.topic_names[k]}", 40, placeholder="…") for k in order]
     ax.set_yticks(range(len(order)), [_literal(name) for name in names], fontsize=8)
     ax.tick_params(length=0)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{round(100 * value, 6):g}%")
     ax.set_xlim(left=0)
     ax.set_xlabel(f"share of the topic, {comparison.groups.sampling.level:.0%} interval")
     ax.grid(axis="x", alpha=0.3)
@@ -424,7 +424,7 @@ def plot_effects(
         ax.set_xticks(range(len(groups)), names)
     ax.set_xlabel(_literal(column))
     ax.set_ylabel(f"share, {effects.level:.0%} interval")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{round(100 * value, 6):g}%")
     ax.set_ylim(bottom=0)
     ax.grid(axis="y", alpha=0.3)
     for side in ("top", "right"):
@@ -509,7 +509,7 @@ def plot_over_time(timeline: Timeline, *, topics: Sequence[int] | None = None, a
     ax.set_ylim(-0.17 * top, 1.02 * top)
     step = -(-len(places) // 12)
     ax.set_xticks(places[::step], [_literal(name) for name in timeline.periods[::step]], fontsize=8)
-    ax.yaxis.set_major_formatter(lambda value, _: "" if value < 0 else f"{value:.0%}")
+    ax.yaxis.set_major_formatter(lambda value, _: "" if value < 0 else f"{round(100 * value, 6):g}%")
     ax.set_ylabel(f"share of the topic, {timeline.level:.0%} interval")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

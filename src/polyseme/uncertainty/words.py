@@ -4,7 +4,9 @@ Each word w has a Poisson model with the documents' weights fixed: x_dw ~ Poisso
 responsibilities r_dk = P(z=k|d,w), the information on log f_kw is J = sum_d x_dw r_d r_d^T (K x K), and the inverse of
 J, plus half a token for each topic, is the covariance of the logarithms. The covariance of the scores over documents,
 J^-1 B J^-1 with B = sum_d (x r - n theta f)(x r - n theta f)^T, allows for words that come in bursts; a contrast has
-the larger one of both variances.
+the larger one of both variances. The weights are not known but fitted, which adds a variance to the logarithms of a
+topic. It is measured in fits to documents drawn from the model, as the mean squared error of log P(w|z) beyond that of
+Poisson counts, over words with more than five expected tokens.
 
 The log ratios of a topic are shrunk together: their true values are a mixture of normal distributions around zero, and
 zero itself, whose weights maximize the likelihood (adaptive shrinkage). The local false sign rate of a word is the
@@ -25,15 +27,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from polyseme.core.fold_in import MaximumLikelihood, select_known_words
+from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.errors import InputError
 from polyseme.kernels import Floats
-from polyseme.uncertainty.resampling import checked_counts, checked_model
+from polyseme.uncertainty.resampling import Resampling
+from polyseme.utils import RandomStateLike
 
 _PSEUDO = 0.5
 """Tokens that are added for each word and topic."""
 _LEAST_DOCUMENTS = 5
 """Effective number of documents with a word, (sum of tokens)^2 / sum of squares, from which it is compared."""
+_LEAST_TOKENS = 5
+"""Expected number of tokens in a topic of the words that show how much the fitted weights add to errors."""
 _STEP, _PENALTY = 2**0.5, 10.0
 """Ratio of the standard deviations of the mixture, and pseudo-count of its point mass at zero."""
 _PASSES, _TOL = 2000, 1e-6
@@ -52,7 +57,8 @@ class WordContrasts:
     estimate : array of shape (K, n_words)
         Posterior mean after shrinkage.
     low, high : arrays of shape (K, n_words)
-        Posterior mean plus and minus 1.96 posterior standard deviations.
+        95% intervals, log_ratio plus and minus 1.96 errors. They are not shrunk: a shrunken interval holds for a word
+        only if its ratio is like those of the other words.
     sign_rate : array of shape (K, n_words)
         Local false sign rate: probability that the true log ratio does not have the sign of the estimate. It is 1 for
         words of too few documents, whose estimate is zero with an infinite interval.
@@ -90,7 +96,15 @@ class WordContrasts:
         return order.tolist() if self.vocabulary is None else [str(self.vocabulary[word]) for word in order]
 
 
-def word_contrasts(model: Any, X: Any = None, *, against: str = "others") -> WordContrasts:
+def word_contrasts(
+    model: Any,
+    X: Any = None,
+    *,
+    against: str = "others",
+    n_simulations: int = 10,
+    random_state: RandomStateLike = 0,
+    n_jobs: int | None = None,
+) -> WordContrasts:
     """Return by how much each topic has more, or less, of each word than other topics, and how sure that is.
 
     Parameters
@@ -101,21 +115,29 @@ def word_contrasts(model: Any, X: Any = None, *, against: str = "others") -> Wor
         The training documents. None: those of the run.
     against : {"others", "next"}, default="others"
         "others": all other topics, weighted by P(z). "next": the other topic in which the word is most probable.
+    n_simulations : int, default=10
+        Number of fits to documents drawn from the model, which show how much errors grow because the weights of the
+        documents are fitted, too. 0: the weights are taken as known.
+    random_state : int, RandomState or Generator, default=0
+        Seed of the drawn documents.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. Results do not depend on it.
 
     Returns
     -------
     WordContrasts
-        Log ratios, shrunken estimates and local false sign rates. The weights of the documents are fixed, so the errors
-        of topics that overlap are too small.
+        Log ratios, shrunken estimates and local false sign rates.
     """
     if against not in ("others", "next"):
         raise InputError(f"against must be 'others' or 'next', got {against!r}.")
     if X is None:
         model, X = model.model, model.counts
-    fitted = checked_model(model)
+    fits = Resampling(
+        model, X, 2, clusters=None, level=0.95, n_simulations=n_simulations, random_state=random_state, n_jobs=n_jobs,
+        progress=None,
+    )  # fmt: skip
+    fitted, counts = fits.fitted, fits.counts
     topics = fitted.topic_word.astype(np.float64)
-    counts = checked_counts(X, topics.shape[1])
-    counts, _ = select_known_words(counts, np.asarray(topics.sum(axis=0) > 0))
     theta = MaximumLikelihood().weights(counts, fitted.topic_word, None, n_threads=1).doc_topic.astype(np.float64)
     amounts = theta * counts.totals[:, np.newaxis]
     sizes, products = amounts.sum(axis=0), amounts.T @ amounts
@@ -124,6 +146,7 @@ def word_contrasts(model: Any, X: Any = None, *, against: str = "others") -> Wor
     word_totals, squares = counts.word_totals(None), np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel()
     compared = np.flatnonzero(word_totals**2 >= _LEAST_DOCUMENTS * np.maximum(squares, 1))
     weights = sizes / sizes.sum()
+    added = _added_variance(fits, weights)
     shape = topics.shape
     log_ratio, error = np.empty(shape), np.empty(shape)
     shrunken = np.zeros(shape), np.full(shape, np.inf), np.ones(shape)
@@ -144,12 +167,24 @@ def word_contrasts(model: Any, X: Any = None, *, against: str = "others") -> Wor
             base = rates[np.arange(shape[1]), nearest]
         log_ratio[topic] = np.log(rates[:, topic] / base)
         variances = [np.einsum("wk,wkl,wl->w", gradient, covariance, gradient) for covariance in (models, robust)]
-        error[topic] = np.sqrt(np.maximum(*variances))
+        error[topic] = np.sqrt(added[topic] + np.maximum(*variances))
         for array, values in zip(shrunken, shrink(log_ratio[topic, compared], error[topic, compared]), strict=True):
             array[topic, compared] = values
     estimate, deviation, sign_rate = shrunken
-    half = 1.96 * deviation
-    return WordContrasts(log_ratio, error, estimate, estimate - half, estimate + half, sign_rate, fitted.vocabulary)
+    half = np.where(np.isinf(deviation), np.inf, 1.96 * error)
+    return WordContrasts(log_ratio, error, estimate, log_ratio - half, log_ratio + half, sign_rate, fitted.vocabulary)
+
+
+def _added_variance(fits: Resampling, weights: Floats) -> Floats:
+    """Return the variance of log P(w|z) of each topic beyond that of Poisson counts, from drawn documents."""
+    for _ in fits.simulations(weights):
+        pass
+    bias, n = fits.bias, max(fits.n_simulations, 1)
+    expected = bias.topics * weights[:, np.newaxis] * fits.counts.totals.sum() * fits.share
+    errors = bias.variance + np.maximum(bias.mean**2 - bias.variance / n, 0)
+    used = expected > _LEAST_TOKENS
+    beyond = np.divide(errors, bias.topics**2, out=np.zeros(used.shape), where=used) * expected - used
+    return np.asarray(np.maximum(beyond.sum(axis=1) / np.maximum(np.where(used, expected, 0).sum(axis=1), 1), 0))
 
 
 def _information(
