@@ -1,5 +1,7 @@
 """Effects of metadata. Benchmarks measure the coverage (benchmarks/interval_coverage.py)."""
 
+import dataclasses
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -59,6 +61,13 @@ def test_known_effects_are_found(found):
     assert (found.coefficients.p_values[3] > 0.005).all()
     np.testing.assert_allclose(found.coefficients.estimate.sum(axis=1), [1, 0, 0, 0], atol=1e-4)
     np.testing.assert_allclose(found.coefficients.p_values[1:], found.p_values, rtol=0.2, atol=1e-6)
+
+
+def test_a_tiny_p_value_is_not_printed_as_zero(planted, model):
+    X, _, data = planted
+    found = effects(model, X, "~ s(x)", data, n_resamples=20, n_simulations=2, n_jobs=1)
+    found = dataclasses.replace(found, p_values=np.full((1, 3), 1e-9), q_values=np.full((1, 3), 1e-9))
+    assert found.cell(0, 0) == "p < 0.001 *"
 
 
 def test_scores_of_documents_without_noise_give_least_squares(planted):

@@ -419,7 +419,8 @@ def _label_width(width: int) -> int:
 
 
 def _has_labels(rows: Sequence[TopicRow]) -> bool:
-    return any(name for row in rows for name in row.shares)
+    """Return whether the labels distinguish documents: a label that all of them have says nothing about a topic."""
+    return len({name for row in rows for name in row.shares}) > 1
 
 
 def _labels_shown(row: TopicRow, width: int | None = None, least: float = _MIN_SHARE_SHOWN) -> list[str]:

@@ -388,7 +388,7 @@ class TopicView:
         from polyseme.uncertainty import bootstrap
 
         clusters = cluster_numbers(self, clusters)
-        with reporter(verbose).stage("fitting resamples") as update:
+        with reporter(verbose).stage("Fitting resamples") as update:
             return bootstrap(
                 self.model, self.corpus.counts, n_resamples, clusters=clusters, level=level, random_state=random_state,
                 progress=lambda done, total: update(done, total, ""), **options,
@@ -398,21 +398,21 @@ class TopicView:
         """Return the shares of the topics in groups of documents, with the options of `Run.compare_groups`."""
         from polyseme.runs.groups import compare_groups
 
-        with reporter(verbose).stage("fitting resamples") as update:
+        with reporter(verbose).stage("Fitting resamples") as update:
             return compare_groups(self, by, progress=lambda done, total: update(done, total, ""), **options)
 
     def effects(self, formula: str, data: Any = None, *, verbose: int = 0, **options: Any) -> Effects:
         """Return how the shares of topics depend on metadata, with the options of `Run.effects`."""
         from polyseme.runs.effects import run_effects
 
-        with reporter(verbose).stage("fitting resamples") as update:
+        with reporter(verbose).stage("Fitting resamples") as update:
             return run_effects(self, formula, data, progress=lambda done, total: update(done, total, ""), **options)
 
     def over_time(self, every: str | None = None, *, verbose: int = 0, **options: Any) -> Timeline:
         """Return the shares of the topics by calendar period, with the options of `Run.over_time`."""
         from polyseme.runs.timeline import over_time
 
-        with reporter(verbose).stage("fitting resamples") as update:
+        with reporter(verbose).stage("Fitting resamples") as update:
             return over_time(self, every, progress=lambda done, total: update(done, total, ""), **options)
 
     @property

@@ -263,7 +263,8 @@ class Effects:
         mark = " *" if self.q_values[term, topic] < 0.05 else ""
         part = self.parts[self.terms[term]]
         if part.stop - part.start > 1:
-            return f"p = {self.p_values[term, topic]:.3f}{mark}"
+            p = self.p_values[term, topic]
+            return f"p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}{mark}"
         found = self.coefficients[part.start, topic]
         return f"{found.estimate:+.2%} ({100 * found.low:.2f} to {100 * found.high:.2f}){mark}"
 

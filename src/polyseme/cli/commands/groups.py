@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -57,7 +58,8 @@ def groups(
         print_json("groups", groups_as_dict(found))
         return
     screen = Console()
-    screen.print(_shares_table(found, screen.width))
+    for part in _groups_side_by_side(len(found.groups.names), screen.width):
+        screen.print(_shares_table(found, part, screen.width))
     screen.print(
         "Below the names: documents. Ranges: 95% intervals. + more, - less than in all other documents (false "
         "discovery rate 5%)."
@@ -85,13 +87,25 @@ def groups_as_dict(found: GroupComparison) -> schemas.Groups:
     return {"by": found.by, "shares": as_rows(found.to_dict()), "words": words, "left_out": found.left_out}
 
 
-def _shares_table(found: GroupComparison, width: int) -> Table:
+def _groups_side_by_side(n_groups: int, width: int) -> list[range]:
+    """Return the groups of each table, so that no table is wider than the screen."""
+    n_tables = -(-n_groups // max(1, (width - 17) // 12))
+    bounds = [n_groups * i // n_tables for i in range(n_tables + 1)]
+    return [range(first, last) for first, last in itertools.pairwise(bounds)]
+
+
+def _shares_table(found: GroupComparison, groups: range, width: int) -> Table:
     table = Table(header_style="bold")
-    groups = range(len(found.groups.names))
-    column = 19 if len(groups) < 4 else 12
+    column = 20 if len(groups) < 4 else 12
     table.add_column("topic\n", overflow="ellipsis", no_wrap=True, max_width=max(16, width - column * len(groups) - 4))
-    for name, documents in zip(found.groups.names, found.groups.documents.tolist(), strict=True):
-        table.add_column(f"{name}\n{documents:,}", justify="right", overflow="ellipsis", no_wrap=True, min_width=9)
+    for g in groups:
+        table.add_column(
+            f"{found.groups.names[g]}\n{found.groups.documents[g]:,}",
+            justify="right",
+            overflow="ellipsis",
+            no_wrap=True,
+            min_width=9,
+        )
     for k in found.order:
         table.add_row(
             f"{k} {found.topic_names[k]}", *(found.cell(g, k, " " if len(groups) < 4 else "\n") for g in groups)
