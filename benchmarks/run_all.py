@@ -113,6 +113,7 @@ BENCHMARKS = {
     ),
     "residual_test": Benchmark("Test for missing topics", "--documents 200 --lengths 30 --repetitions 1", ""),
     "living": Benchmark("New topics in updates", "--only planted --corpora 1", ""),
+    "modalities": Benchmark("Documents in two languages", "--corpora 1", ""),
     "minimum_volume": Benchmark("Topics of small volume", "--seeds 1 --strengths 0.25", ""),
     "cells": Benchmark("Programs of blood cells", "--numbers 5 5 --fits 2 --only ours", ""),
     "consensus": Benchmark("Topics that many fits share", "--corpora 3 --fits 5", ""),

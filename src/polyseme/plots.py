@@ -73,6 +73,8 @@ _SUBSTITUTION_COLORS = {
     "C>A": "#1bb8e8", "C>G": "#1a1a1a", "C>T": "#dd2a26", "T>A": "#b5b3b3", "T>C": "#8fc255", "T>G": "#e0a9a5",
 }  # fmt: skip
 """The colors by which readers recognize substitutions, slightly darker on white than usual."""
+_LABEL_PLACES = ((4, 0), (-4, 0), (4, 7), (4, -7), (-4, 7), (-4, -7), (4, 13), (4, -13), (-4, 13), (-4, -13))
+"""Places of the name of a point, to the right and up, in typographic points."""
 _LINE = 0.28
 """Inches per leaf."""
 _PIXELS = 100
@@ -443,7 +445,8 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
     topic : int
         Number of the topic.
     n_words : int, default=15
-        Number of words whose names are shown: those that the topic has more by the largest ratios.
+        Number of words whose names are shown: those that the topic has more by the largest ratios. A name that would
+        cover others is left out.
     ax : matplotlib.axes.Axes, default=None
         Axes to plot in. None: new axes.
 
@@ -457,10 +460,6 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
     ratio, scores = contrasts.estimate[topic] / math.log(2), contrasts.log_ratio[topic] / contrasts.error[topic]
     sure = contrasts.sign_rate[topic] <= 0.05
     ax.scatter(ratio, np.abs(scores), s=8, c=np.where(sure, "C0", "0.75"), linewidths=0)
-    named = np.flatnonzero(sure & (ratio > 0))
-    for word in named[np.argsort(-ratio[named], kind="stable")[:n_words]].tolist():
-        name = str(word) if contrasts.vocabulary is None else str(contrasts.vocabulary[word])
-        ax.annotate(_literal(name), (ratio[word], abs(scores[word])), fontsize=8)
     ax.set_xlabel(f"log2 ratio of topic {topic} to other topics, shrunk")
     ax.set_ylabel("ratio / standard error")
     ax.set_yscale("symlog", linthresh=5)
@@ -468,7 +467,30 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
     ax.grid(alpha=0.3)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+    named = np.flatnonzero(sure & (ratio > 0))
+    named = named[np.argsort(-ratio[named], kind="stable")[:n_words]]
+    names = named if contrasts.vocabulary is None else [contrasts.vocabulary[word] for word in named]
+    _label_points(ax, [_literal(str(name)) for name in names], np.column_stack([ratio, np.abs(scores)])[named])
     return ax
+
+
+def _label_points(ax: Any, names: Sequence[str], points: Floats) -> None:
+    """Write names beside points, each at the first place where it covers no other name and none of the points."""
+    from matplotlib.transforms import Bbox
+
+    ax.figure.draw_without_rendering()
+    frame = ax.get_window_extent()
+    taken = [Bbox.from_extents(x - 1, y - 1, x + 1, y + 1) for x, y in ax.transData.transform(points)]
+    for name, point in zip(names, points.tolist(), strict=True):
+        label = ax.annotate(name, point, (0, 0), textcoords="offset points", va="center", fontsize=8)
+        for right, up in _LABEL_PLACES:
+            label.set(position=(right, up), ha="left" if right > 0 else "right")
+            box = label.get_window_extent()
+            if not box.count_overlaps(taken) and all(frame.contains(*corner) for corner in (box.min, box.max)):
+                taken.append(box)
+                break
+        else:
+            label.remove()
 
 
 def plot_over_time(timeline: Timeline, *, topics: Sequence[int] | None = None, ax: Any = None) -> Any:

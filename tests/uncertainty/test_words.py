@@ -1,5 +1,7 @@
 """Words that distinguish topics: planted log ratios, and adaptive shrinkage."""
 
+from itertools import combinations
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -99,7 +101,10 @@ def test_the_plot_has_a_point_for_each_word():
     found = word_contrasts(model, X)
     ax = plot_volcano(found, 1)
     assert len(ax.collections[0].get_offsets()) == 200
-    assert len(ax.texts) > 0
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert boxes
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
 def test_bad_options_are_errors():
