@@ -49,7 +49,8 @@ def small_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_demo_on_real_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo reads more packages, and takes half a minute; tests/test_datasets.py reads them all."""
-    monkeypatch.setattr("polyseme.datasets.docstrings", partial(docstrings, ("sklearn",), standard_library=False))
+    two = partial(docstrings, ("numpy", "sklearn"), standard_library=False)
+    monkeypatch.setattr("polyseme.datasets.docstrings", two)
     result = here("demo", "-k", "3", "--max-iter", "2")
     assert result.exit_code == 0, result.output
     for part in ("sklearn", "topic  weight", "documents,", "tokens", "Perplexity", "Try next"):
@@ -73,7 +74,7 @@ def test_demo_finds_the_two_themes(small_corpus: None) -> None:
     assert "orchard 100%" in result.stdout
     assert "60.0%" in result.stdout
     assert "30 documents, 8 words, 120 tokens" in result.stdout
-    assert "Perplexity 4.0" in result.stdout
+    assert "Perplexity of these documents 4.0" in result.stdout
 
 
 def test_demo_leaves_a_run_that_can_be_searched(small_corpus: None) -> None:

@@ -262,10 +262,10 @@ def fit_summary(run: Run) -> str:
     note = f"; {pluralize(duplicates.found, 'near-duplicate')}" if duplicates.found else ""
     note += " left out" if note and duplicates.mode == "drop" else ""
     p = model.unigram_[model.unigram_ > 0]
-    without_topics = perplexity_of((p * np.log(p)).sum())
+    perplexity, without_topics = perplexity_of(model.log_likelihood_), perplexity_of((p * np.log(p)).sum())
     return (
         f"{sizes}, {pluralize(model.n_iter_, 'iteration')} in {info.seconds['fitting']:.1f} seconds{note}.\n"
-        f"Perplexity {perplexity_of(model.log_likelihood_):.1f}; without topics {without_topics:.1f}."
+        f"Perplexity of these documents {perplexity:.1f}; without topics {without_topics:.1f}."
     )
 
 

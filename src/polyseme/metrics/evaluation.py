@@ -37,6 +37,7 @@ from polyseme.metrics.topics import (
     topic_redundancy,
 )
 from polyseme.metrics.words import fitted_topics, top_words, topic_rows
+from polyseme.options import flags_used
 from polyseme.printing import Printed, Table, decimal
 from polyseme.progress import pluralize
 from polyseme.utils import perplexity_of
@@ -369,10 +370,13 @@ def evaluate(
     if unknown:
         raise InputError(f"measures must be among {', '.join(WINDOWS)}, got {unknown[0]!r}.")
     if not hasattr(model, "perplexity_report"):  # NMF, LSA, and models of other libraries
-        raise UnsupportedError(
-            f"{type(model).__name__} has no perplexity: evaluate PLSA, LDA, HierarchicalPLSA, CorrelatedTopicModel, "
-            "MultinomialMixture, or the result of NMF.to_plsa()."
+        advice = (
+            "evaluate a run of another --model, such as plsa."
+            if flags_used()
+            else "evaluate PLSA, LDA, HierarchicalPLSA, CorrelatedTopicModel, MultinomialMixture, or the result of "
+            "NMF.to_plsa()."
         )
+        raise UnsupportedError(f"{type(model).__name__} has no perplexity: {advice}")
     counts = sp.csr_array(check_sparse(X))
     tokens = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     if not tokens.sum() > 0:

@@ -58,8 +58,12 @@ def _comparison_table(result: Comparison, first: TopicView, second: TopicView) -
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("words", overflow="fold")
     for pair in result.pairs:
-        weights = f"{pair.first_weight:.1%} → {pair.second_weight:.1%}"
-        cells = [_topic_id(pair.first), _topic_id(pair.second), f"{pair.overlap:.0%}", weights]
+        weights = " → ".join(
+            "-" if topic is None else f"{weight:.1%}"
+            for topic, weight in ((pair.first, pair.first_weight), (pair.second, pair.second_weight))
+        )
+        overlap = "-" if None in (pair.first, pair.second) else f"{pair.overlap:.0%}"
+        cells = [_topic_id(pair.first), _topic_id(pair.second), overlap, weights]
         table.add_row(*cells, _words(pair, first, second))
     return table
 

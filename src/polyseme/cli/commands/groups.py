@@ -72,7 +72,7 @@ def groups(
             f"Topics that came back in few of the resamples, so that little is known of them: {', '.join(lost)}."
         )
     if found.left_out:
-        screen.print(f"{found.left_out:,} documents are in none of these groups.")
+        screen.print(f"{found.left_out:,} documents are in none of these groups; --most shows more groups.")
 
 
 def groups_as_dict(found: GroupComparison) -> schemas.Groups:
