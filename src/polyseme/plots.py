@@ -446,7 +446,7 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
         Number of the topic.
     n_words : int, default=15
         Number of words whose names are shown: those that the topic has more by the largest ratios. A name that would
-        cover others is left out.
+        cover others or points is left out.
     ax : matplotlib.axes.Axes, default=None
         Axes to plot in. None: new axes.
 
@@ -464,29 +464,31 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
     ax.set_ylabel("ratio / standard error")
     ax.set_yscale("symlog", linthresh=5)
     ax.axvline(0, color="0.6", linewidth=0.8)
+    ax.margins(x=0.1, y=0.08)
     ax.grid(alpha=0.3)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     named = np.flatnonzero(sure & (ratio > 0))
     named = named[np.argsort(-ratio[named], kind="stable")[:n_words]]
     names = named if contrasts.vocabulary is None else [contrasts.vocabulary[word] for word in named]
-    _label_points(ax, [_literal(str(name)) for name in names], np.column_stack([ratio, np.abs(scores)])[named])
+    points = np.column_stack([ratio, np.abs(scores)])
+    _label_points(ax, dict(zip(named.tolist(), map(_literal, map(str, names)), strict=True)), points)
     return ax
 
 
-def _label_points(ax: Any, names: Sequence[str], points: Floats) -> None:
-    """Write names beside points, each at the first place where it covers no other name and none of the points."""
-    from matplotlib.transforms import Bbox
-
+def _label_points(ax: Any, names: Mapping[int, str], points: Floats) -> None:
+    """Write names beside points, by their rows, each at the first place where it covers no other name and no point."""
     ax.figure.draw_without_rendering()
-    frame = ax.get_window_extent()
-    taken = [Bbox.from_extents(x - 1, y - 1, x + 1, y + 1) for x, y in ax.transData.transform(points)]
-    for name, point in zip(names, points.tolist(), strict=True):
+    frame, drawn = ax.get_window_extent(), ax.transData.transform(points)
+    taken: list[Any] = []
+    for row, name in names.items():
+        point = (float(points[row, 0]), float(points[row, 1]))
         label = ax.annotate(name, point, (0, 0), textcoords="offset points", va="center", fontsize=8)
         for right, up in _LABEL_PLACES:
             label.set(position=(right, up), ha="left" if right > 0 else "right")
             box = label.get_window_extent()
-            if not box.count_overlaps(taken) and all(frame.contains(*corner) for corner in (box.min, box.max)):
+            is_free = not box.count_contains(drawn) and not box.count_overlaps(taken)
+            if is_free and all(frame.contains(*corner) for corner in (box.min, box.max)):
                 taken.append(box)
                 break
         else:
@@ -535,7 +537,7 @@ def plot_over_time(timeline: Timeline, *, topics: Sequence[int] | None = None, a
     ax.set_ylabel(f"share of the topic, {timeline.level:.0%} interval")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    ax.legend(fontsize=8, frameon=False, loc="upper left")
+    ax.legend(fontsize=8, frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return ax
 
 

@@ -35,3 +35,14 @@ def test_forms_that_the_corpus_does_not_have_are_named(themes_page):
     """The page has the forms of the corpus, but not the stemmer."""
     themes_page.go("#/documents?q=violins%20orchestras")
     assert "Not in the vocabulary: orchestras; did you mean orchestra" in themes_page.text()
+
+
+def test_the_explained_shares_are_those_of_python(themes_page, themes):
+    explained = themes.explained
+    themes_page.go("#/fit")
+    card = themes_page.page.locator("section.card", has_text="Documents explained worst")
+    assert card.locator("dd").all_text_contents() == [f"{explained.total:.1%}", f"{explained.median_dispersion:.2f}"]
+    worst = explained.worst_documents()
+    assert card.locator(".figure").all_text_contents() == [f"{explained.documents[row]:.1%}" for row in worst]
+    links = card.locator(".documents a[href^='#/document/']").evaluate_all("all => all.map((a) => a.hash)")
+    assert links == [f"#/document/{row}" for row in worst]

@@ -14,6 +14,7 @@ from polyseme.cli.commands.evaluate import STEPS
 from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, top_words, topic_diversity
 from polyseme.runs import open_run
 from polyseme.runs.reading import main_labels
+from polyseme.uncertainty import residual_test
 
 FRUIT = ["apples", "pears", "plums", "cherries", "grapes", "orchard"]
 METAL = ["iron", "copper", "zinc", "tin", "silver", "mine"]
@@ -81,6 +82,39 @@ def test_the_measures_are_those_of_the_python_functions(folder: Path) -> None:
     assert found["agreement"]["n_labels"] == 2
     assert [topic["weight"] for topic in found["topics"]] == pytest.approx(list(model.topic_weights_), rel=1e-4)
     assert found["topics"][0]["words"] == [opened.vocabulary[word] for word in words[0]]
+
+
+def test_documents_and_words_that_are_explained_worst(folder: Path) -> None:
+    texts = [" ".join(pair) for pair in zip(lines(2, 30), lines(3, 30), strict=True)]
+    rows = [f"{number},title {number},{text}" for number, text in enumerate(["iron tin", *texts])]
+    (folder / "long.csv").write_text("\n".join(["id,title,body", *rows]), encoding="utf-8")
+    arguments = (str(folder / "run"), str(folder / "long.csv"), "--text", "body")
+    opened, found = open_run(folder / "run"), as_json(*arguments)["explained"]
+    explained = evaluate(opened.model, opened.vectorizer.transform(["iron tin", *texts])).explained
+    assert explained is not None
+    worst = (1 + np.argsort(explained.documents[1:], kind="stable"))[:5]
+    assert [document["id"] for document in found["documents"]] == [str(row) for row in worst]
+    assert [document["explained"] for document in found["documents"]] == pytest.approx(explained.documents[worst])
+    columns = [opened.vocabulary.index(word["word"]) for word in found["words"]]
+    assert [word["explained"] for word in found["words"]] == pytest.approx(np.sort(explained.words)[:10])
+    assert [word["dispersion"] for word in found["words"]] == pytest.approx(explained.dispersion[columns])
+    shown = run("evaluate", *arguments).stdout
+    assert "explained worst, 20 tokens or more" in shown
+    assert re.search(rf"{explained.documents[worst[0]]:.1%} │ +26 │ title {worst[0]} ", shown)
+    assert f"{found['words'][0]['word']} {found['words'][0]['explained']:.1%}" in shown
+    short = run("evaluate", str(folder / "run")).stdout
+    assert "explained worst, 20 tokens or more" not in short
+    assert as_json(str(folder / "run"))["explained"]["documents"] == []
+
+
+def test_the_residual_test_is_made_on_request(folder: Path) -> None:
+    opened, found = open_run(folder / "run"), as_json(str(folder / "run"), "--residuals")["residuals"]
+    test = residual_test(opened)
+    assert (found["p_value"], found["ratio"]) == (test.p_value, test.ratio)
+    assert found["too_few"] == (test.p_value <= 0.05)
+    assert found["words"] == [opened.vocabulary[word] for word in test.words]
+    assert f"(p = {test.p_value:.2g}, residuals" in run("evaluate", str(folder / "run"), "--residuals").stdout
+    assert as_json(str(folder / "run"))["residuals"] is None
 
 
 def test_evaluation_on_other_documents(folder: Path) -> None:
@@ -157,6 +191,7 @@ def test_the_progress_bar_gets_every_step(folder: Path) -> None:
         (("{run}", "{folder}/missing.csv"), 1, "missing.csv"),
         (("{run}", "--text", "body"), 1, "describe INPUT, but no INPUT is given: add it, or omit these options."),
         (("{run}", "--words", "1"), 2, "--words"),
+        (("{run}", "{folder}/foreign.txt", "--residuals"), 1, "on the documents of the run: omit INPUT."),
         (("{run}", "-", "--windows"), 1, "--windows needs texts: give files as INPUT"),
     ],
 )

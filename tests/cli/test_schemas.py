@@ -23,6 +23,7 @@ CALLS = {
     "edit --undo": ["edit", "run", "--undo"],
     "effects": ["effects", "run", "~ label", *RESAMPLES],
     "evaluate": ["evaluate", "run"],
+    "evaluate residuals": ["evaluate", "run", "--residuals"],
     "evaluate new": ["evaluate", "run", "new.txt", "-q"],
     "explore": ["explore", "run"],
     "explore a picture": ["explore", "run", "--picture", "map.png"],

@@ -33,6 +33,11 @@ def test_parts_are_those_of_dense_arrays(model):
     assert np.isnan(explained.documents[-1])
     np.testing.assert_allclose(explained.words, 1 - parts[0].sum(axis=0) / parts[1].sum(axis=0), **tolerance)
     np.testing.assert_allclose(explained.dispersion, ((x - mu) ** 2).sum(axis=0) / mu.sum(axis=0), **tolerance)
+    np.testing.assert_array_equal(explained.worst_documents(7), np.argsort(explained.documents)[:7])
+    frequent = np.flatnonzero(x.sum(axis=0) >= explained.least_tokens)
+    np.testing.assert_array_equal(
+        explained.worst_words(), frequent[np.argsort(explained.words[frequent], kind="stable")[:10]]
+    )
 
 
 def test_one_topic_explains_nothing_and_more_topics_explain_more():

@@ -107,11 +107,41 @@ class Fit(TypedDict):
     fitting_weight: float
 
 
+class ExplainedDocument(TypedDict):
+    """Share of a document that the topics explain."""
+
+    id: str
+    title: str
+    tokens: float
+    explained: float
+
+
+class ExplainedWord(TypedDict):
+    """Share of a word that the topics explain, and its dispersion."""
+
+    word: str
+    tokens: float
+    explained: float
+    dispersion: Number
+
+
 class Explained(TypedDict):
     """Share of the deviance that the topics explain, and dispersion of the counts."""
 
     total: Number
     median_dispersion: Number
+    least_tokens: Annotated[int, "shorter documents and rarer words are not in the lists"]
+    documents: Annotated[list[ExplainedDocument], "explained worst"]
+    words: Annotated[list[ExplainedWord], "explained worst"]
+
+
+class Residuals(TypedDict):
+    """Test whether there are too few topics."""
+
+    too_few: bool
+    p_value: float
+    ratio: Annotated[float, "residuals, as a multiple of those expected"]
+    words: Annotated[list[str], "words that occur together although no topic says so"]
 
 
 class EffectiveTopics(TypedDict):
@@ -177,6 +207,7 @@ class Evaluation(TypedDict):
     exclusivity: Number
     fit: Fit
     explained: Explained | None
+    residuals: Annotated[Residuals | None, "only with --residuals"]
     effective_topics: EffectiveTopics
     agreement: Agreement | None
     topics: list[EvaluatedTopic]

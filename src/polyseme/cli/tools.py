@@ -230,7 +230,10 @@ class Tools:
         from polyseme.cli.commands.evaluate import evaluation_as_dict
 
         view = self._view(run, None)
-        return evaluation_as_dict(view.evaluate(), view.store.vocabulary, fitted=True)
+        loaded = view.in_memory()
+        return evaluation_as_dict(
+            loaded.evaluate(), view.store.vocabulary, loaded.corpus.ids, loaded.corpus.names, fitted=True
+        )
 
 
 TOOLS: dict[str, Callable[..., Any]] = {

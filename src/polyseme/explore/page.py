@@ -233,6 +233,7 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
         between = distances(data.topic_word)
     measures = {"coherence": coherence(top_words(data.word_documents), data.counts).topics, **data.measures}
     inference, inference_arrays = _inference(data)
+    explained = data.explained
     n_docs, n_words = data.counts.shape
     values = {
         "format": FORMAT_VERSION,
@@ -266,6 +267,12 @@ def _core(data: PageData, text: str, note: str, firsts: list[int]) -> Section:
         "text_starts": firsts,
         "history": {name: _json_numbers(values) for name, values in data.history.items()},
         "facts": {name: _json_value(value) for name, value in data.facts.items()},
+        "explained": {
+            "total": _json_value(explained.total),
+            "dispersion": _json_value(explained.median_dispersion),
+            "least_tokens": explained.least_tokens,
+            "documents": [[row, float(explained.documents[row])] for row in explained.worst_documents().tolist()],
+        },
         "selection": [dict(row) for row in data.selection],
         "selection_reason": data.selection_reason,
         "chosen": data.chosen_size,

@@ -29,6 +29,7 @@ from polyseme.estimators.base import FittedDecomposition
 from polyseme.estimators.hierarchical import node_amounts
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.layout.document_map import DocumentMap, MapLevel
+from polyseme.metrics.deviance import ExplainedDeviance, explained_deviance
 from polyseme.metrics.words import (
     WordAmounts,
     column_words,
@@ -295,6 +296,12 @@ class PageData:
         operands = posterior_operands(inference.operands(weights, self.topic_word), inference.temperature)
         sums = document_sums(counts, operands, weights.doc_topic, n_threads=effective_threads(None))
         return without_columns(word_amounts(replace(self.fitted, word_documents=sums.by_topic())), self.hidden)
+
+    @cached_property
+    def explained(self) -> ExplainedDeviance:
+        """How much of the documents and words the topics explain."""
+        counts = sparse_counts(self.counts, self.topic_word.dtype)
+        return explained_deviance(self.fitted, DocumentWeights(self.doc_topic, self.documents.background, counts))
 
     @cached_property
     def document_map(self) -> DocumentMap:

@@ -8,17 +8,14 @@ follows a Poisson distribution around mu has the variance mu; its dispersion is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
 
 from polyseme.core.fitted import DocumentWeights, FittedTopics
-from polyseme.kernels import Floats, SparseCounts
-
-_LEAST_TOKENS = 20
-"""Expected number of tokens from which the dispersion of a word counts for the median."""
+from polyseme.kernels import Array, Floats, SparseCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +24,8 @@ class ExplainedDeviance:
 
     Attributes
     ----------
+    least_tokens : int
+        Number of tokens from which documents and words are judged: 20.
     total : float
         R2 of all counts: 0 for the unigram, 1 for the saturated model.
     documents : array of shape (n_documents,)
@@ -39,13 +38,55 @@ class ExplainedDeviance:
         word comes in bursts that the topics do not explain.
     median_dispersion : float
         Median of the dispersion over words with at least 20 expected tokens; NaN without such words.
+    document_tokens : array of shape (n_documents,)
+        Number of tokens of each document.
+    word_tokens : array of shape (n_words,)
+        Number of tokens of each word.
     """
 
+    least_tokens: ClassVar[int] = 20
     total: float
     documents: Floats
     words: Floats
     dispersion: Floats
     median_dispersion: float
+    document_tokens: Floats
+    word_tokens: Floats
+
+    def worst_documents(self, n_documents: int = 5) -> Array:
+        """Return the documents that the topics explain worst, of those with at least 20 tokens.
+
+        Parameters
+        ----------
+        n_documents : int, default=5
+            Largest number of documents.
+
+        Returns
+        -------
+        array of int
+            Their rows, the worst first.
+        """
+        return _worst(self.documents, self.document_tokens, n_documents)
+
+    def worst_words(self, n_words: int = 10) -> Array:
+        """Return the words that the topics explain worst, of those with at least 20 tokens.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+            Largest number of words.
+
+        Returns
+        -------
+        array of int
+            Their columns, the worst first.
+        """
+        return _worst(self.words, self.word_tokens, n_words)
+
+
+def _worst(shares: Floats, tokens: Floats, n: int) -> Array:
+    long = np.flatnonzero((tokens >= ExplainedDeviance.least_tokens) & ~np.isnan(shares))
+    return long[np.argsort(shares[long], kind="stable")[:n]]
 
 
 def explained_deviance(fitted: FittedTopics, weights: DocumentWeights) -> ExplainedDeviance:
@@ -65,13 +106,15 @@ def explained_deviance(fitted: FittedTopics, weights: DocumentWeights) -> Explai
     squares = np.bincount(counts.indices, x**2 - 2 * x * mu, counts.n_words)
     variance = squares + np.einsum("wk,wk->w", B @ ((A * tokens[:, np.newaxis] ** 2).T @ A), B)
     dispersion = np.divide(variance, expected, out=np.full(expected.size, np.nan), where=expected > 0)
-    known = expected >= _LEAST_TOKENS
+    known = expected >= ExplainedDeviance.least_tokens
     return ExplainedDeviance(
         float(_explained(by_document[0].sum(), by_document[1].sum())),
         _explained(*by_document),
         _explained(*by_word),
         dispersion,
         float(np.median(dispersion[known])) if known.any() else np.nan,
+        tokens,
+        word_tokens,
     )
 
 

@@ -13,18 +13,22 @@ from polyseme.cli.console import Console, print_json, screen_reporter
 from polyseme.cli.options import JSON, QUIET, RunFolder, check_inputs, open_level, takes
 from polyseme.errors import InputError
 from polyseme.options import RANDOM_STATE, READING, SAMPLING, Option
-from polyseme.progress import print_line
+from polyseme.progress import pluralize, print_line
 
 if TYPE_CHECKING:
     from polyseme.cli import schemas
+    from polyseme.metrics.deviance import ExplainedDeviance
     from polyseme.metrics.evaluation import Evaluation, PerplexityReport
     from polyseme.runs.drift import Drift
+    from polyseme.uncertainty.residuals import ResidualTest
 
 
 STEPS = 6
 MIN_SHARED_WORDS = 0.3
 """The most similar topic is shown if it has at least this share of the top words in common."""
 WORDS_SHOWN = 8
+TOO_FEW = 0.05
+"""Largest p-value of the residual test with which there are too few topics."""
 
 
 @takes(
@@ -32,6 +36,13 @@ WORDS_SHOWN = 8
     Option("smoothing", "Weight of the unigram in the completion perplexity.", None, float, 0.01, least=0.0, most=1.0),
     Option(
         "windows", "Count co-occurrences in windows (c_v: 110 words, npmi: 10), not in documents.", None, bool, False
+    ),
+    Option(
+        "residuals",
+        "Test whether there are too few topics, with 39 fits to documents drawn from them.",
+        None,
+        bool,
+        False,
     ),
     *READING,
     *SAMPLING,
@@ -49,6 +60,7 @@ def evaluate(
     words: int,
     smoothing: float,
     windows: bool,
+    residuals: bool,
     as_json: bool,
     quiet: bool,
     **reading: Any,
@@ -56,7 +68,8 @@ def evaluate(
     """Measure the quality of the topics of a run.
 
     The measures are perplexity, coherence, diversity, fit and, with labels, the agreement with them. Below the tables
-    stands why the fit chose this number of topics.
+    stands why the fit chose this number of topics. With --residuals, a sentence says whether words occur together more
+    often than the topics explain, because there are too few topics.
 
     Without INPUT the documents of the run are used. The model was fitted to them, so their perplexities are too low;
     give other documents as INPUT to avoid this. If a document has several labels, the most frequent label counts.
@@ -69,10 +82,14 @@ def evaluate(
 
       polyseme evaluate letters-run
 
+      polyseme evaluate letters-run --residuals
+
       polyseme evaluate letters-run new-letters/ --json
     """
     if inputs:
         check_inputs(inputs)
+        if residuals:
+            raise InputError("--residuals tests the topics on the documents of the run: omit INPUT.")
 
     from polyseme.metrics.evaluation import evaluate as evaluate_topics
     from polyseme.runs.reading import count_words, main_labels
@@ -83,13 +100,17 @@ def evaluate(
     opened = full_run if inputs else full_run.in_memory()
     if windows and ("-" in inputs if inputs else opened.corpus.texts is None):
         raise InputError("--windows needs texts: give files as INPUT, or a run that was fitted without --no-texts.")
+    ids: Sequence[str]
+    names: Sequence[str]
     if inputs:
         frame, counts = count_words(opened.store, read(inputs, **reading), report)
-        labels = frame["label"].to_list()
+        labels, ids = frame["label"].to_list(), frame["id"].to_list()
+        names = [title or name for title, name in zip(frame["title"], ids, strict=True)]
     elif any(value for name, value in reading.items() if name != "random_state"):
         raise InputError("Options such as --text describe INPUT, but no INPUT is given: add it, or omit these options.")
     else:
         counts, labels = opened.corpus.counts, opened.corpus.labels
+        ids, names = opened.corpus.ids, opened.corpus.names
         if opened is not full_run:
             report.note(f"Evaluated on {opened.corpus.n_documents:,} of the run's documents, drawn at random.")
     in_order = None
@@ -102,6 +123,15 @@ def evaluate(
             opened.model, counts, main_labels(labels), n_words=words, smoothing=smoothing, texts=in_order,
             step=lambda what: update(next(done), STEPS, what),
         )  # fmt: skip
+    test = None
+    if residuals:
+        from polyseme.uncertainty import residual_test
+
+        with report.stage("Fitting documents drawn from the topics") as update:
+            test = residual_test(
+                opened.model, counts, random_state=reading["random_state"],
+                progress=lambda done, total: update(done, total, ""),
+            )  # fmt: skip
     drift = None
     if inputs:
         from polyseme.runs import open_run
@@ -111,7 +141,12 @@ def evaluate(
         with report.stage("Comparing with the documents of the run"):
             drift = drift_of(open_run(run), counts, texts)
     if as_json:
-        content = evaluation_as_dict(evaluation, opened.store.vocabulary, fitted=not inputs)
+        content = evaluation_as_dict(evaluation, opened.store.vocabulary, ids, names, fitted=not inputs)
+        if test is not None:
+            content["residuals"] = {
+                "too_few": test.p_value <= TOO_FEW, "p_value": test.p_value, "ratio": test.ratio,
+                "words": [opened.store.vocabulary[word] for word in test.words],
+            }  # fmt: skip
         if drift is not None:
             content["drift"] = _drift_as_dict(drift, opened.topic_titles)
         print_json("evaluate", content)
@@ -119,6 +154,12 @@ def evaluate(
     screen = Console()
     screen.print(figures_table(evaluation, fitted=not inputs))
     screen.print(topics_table(evaluation, opened.store.vocabulary))
+    if evaluation.explained is not None:
+        if (table := worst_documents_table(evaluation.explained, names)).row_count:
+            screen.print(table)
+        print_line(screen, worst_words_line(evaluation.explained, opened.store.vocabulary))
+    if test is not None:
+        print_line(screen, residuals_line(test, opened.fitted.n_topics, opened.store.vocabulary))
     if drift is not None:
         for line in drift_lines(drift, opened.topic_titles, run):
             print_line(screen, line)
@@ -228,10 +269,61 @@ def topics_table(evaluation: Evaluation, vocabulary: Sequence[str]) -> Table:
     return table
 
 
-def evaluation_as_dict(evaluation: Evaluation, vocabulary: Sequence[str], *, fitted: bool) -> schemas.Evaluation:
+def worst_documents_table(explained: ExplainedDeviance, names: Sequence[str]) -> Table:
+    """Return the table of the documents that the topics explain worst."""
+    table = Table(header_style="bold")
+    for name in ("explained", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(f"explained worst, {explained.least_tokens} tokens or more", overflow="ellipsis", no_wrap=True)
+    for row in explained.worst_documents().tolist():
+        share, tokens = explained.documents[row], explained.document_tokens[row]
+        table.add_row(f"{share:.1%}", f"{tokens:,.0f}", names[row])
+    return table
+
+
+def worst_words_line(explained: ExplainedDeviance, vocabulary: Sequence[str]) -> str:
+    """Return a sentence about the words that the topics explain worst, with their explained shares."""
+    words = (f"{vocabulary[word]} {explained.words[word]:.1%}" for word in explained.worst_words().tolist())
+    listed = ", ".join(words) or "none"
+    return f"Words explained worst, of those with at least {explained.least_tokens} tokens: {listed}."
+
+
+def residuals_line(test: ResidualTest, n_topics: int, vocabulary: Sequence[str]) -> str:
+    """Return a sentence that says whether there are too few topics."""
+    figures = f"p = {test.p_value:.2g}, residuals {test.ratio:.1f} times those expected"
+    if test.p_value > TOO_FEW:
+        return f"Nothing says that {pluralize(n_topics, 'topic')} are too few ({figures})."
+    words = ", ".join(vocabulary[word] for word in test.words[:WORDS_SHOWN].tolist())
+    return (
+        f"{pluralize(n_topics, 'topic')} do not explain all words that occur together ({figures}), such as {words}: "
+        "more topics may."
+    )
+
+
+def evaluation_as_dict(
+    evaluation: Evaluation, vocabulary: Sequence[str], ids: Sequence[str], names: Sequence[str], *, fitted: bool
+) -> schemas.Evaluation:
     """Return the evaluation as JSON values."""
     by = "documents of the run" if fitted else "documents given"
-    content: Any = {"by": by, **evaluation.to_dict(), "drift": None}
+    content: Any = {"by": by, **evaluation.to_dict(), "residuals": None, "drift": None}
+    if (found := evaluation.explained) is not None:
+        content["explained"] |= {
+            "least_tokens": found.least_tokens,
+            "documents": [
+                {
+                    "id": ids[row], "title": names[row], "tokens": found.document_tokens[row],
+                    "explained": found.documents[row],
+                }
+                for row in found.worst_documents().tolist()
+            ],
+            "words": [
+                {
+                    "word": vocabulary[word], "tokens": found.word_tokens[word], "explained": found.words[word],
+                    "dispersion": found.dispersion[word],
+                }
+                for word in found.worst_words().tolist()
+            ],
+        }  # fmt: skip
     for topic in content["topics"]:
         topic["words"] = [vocabulary[word] for word in evaluation.topic_words[topic["topic"]]]
     return content

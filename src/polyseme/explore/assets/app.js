@@ -51,7 +51,7 @@ const VIEWS = {
     render: viewTree,
     only: () => model?.tree?.length || model?.finer?.length,
   },
-  fit: { label: "Fit", render: viewFit },
+  fit: { label: "Fit", render: viewFit, needs: loadCorpus },
   help: { label: "How to read this page", render: viewHelp },
   edits: { under: "topics", render: viewEdits },
   finer: { under: "topics", render: viewFiner, needs: loadCorpus },

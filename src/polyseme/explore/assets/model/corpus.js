@@ -26,6 +26,12 @@ import { WordRules } from "./words.js";
  * @property {number} weight
  * @property {number[]} words
  *
+ * @typedef {object} Explained how much of the deviance the topics explain
+ * @property {number | null} total
+ * @property {number | null} dispersion
+ * @property {number} least_tokens
+ * @property {[number, number][]} documents those explained worst, with their shares
+ *
  * @typedef {object} Derived
  * @property {number} K number of topics
  * @property {Sparse} byWord P(w|z), words x topics
@@ -60,6 +66,7 @@ import { WordRules } from "./words.js";
  * @property {number[]} text_starts
  * @property {Record<string, (number | null)[]>} history
  * @property {Record<string, unknown>} facts
+ * @property {Explained} explained
  * @property {Record<string, number>[]} selection
  * @property {string} selection_reason
  * @property {number | null} chosen

@@ -3,9 +3,10 @@
 import { chart } from "../charts/chart.js";
 import { lines } from "../charts/lines.js";
 import { empty, h } from "../dom.js";
-import { figureOf } from "../format.js";
-import { model } from "../model/corpus.js";
+import { decimal, figureOf } from "../format.js";
+import { corpus, model } from "../model/corpus.js";
 import { card } from "../pieces/card.js";
+import { documentList } from "../pieces/documents.js";
 
 const COURSES = [
   {
@@ -60,6 +61,7 @@ export function viewFit() {
           ? curves
           : card("Course", empty("This model has no record of its iterations.")),
         choiceCard(),
+        explainedCard(),
       ),
     ),
   ];
@@ -80,6 +82,42 @@ function courseCard({ name, title, note, transform = (value) => value }) {
     note,
     save: { name: title, chart: true, rows: () => [["iteration", name], ...points] },
   });
+}
+
+// How much of the documents the topics explain, and links to those explained worst.
+function explainedCard() {
+  const { total, dispersion, least_tokens, documents } = model.explained;
+  if (total === null) return null;
+  const shown = (share) => `${(100 * share).toFixed(1)}%`;
+  const figures = { explained: shown(total), dispersion: decimal(dispersion ?? NaN, 2) };
+  return card(
+    "Explained",
+    [
+      h(
+        "dl.facts",
+        {},
+        Object.entries(figures).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
+      ),
+      documents.length > 0 && [
+        h("h3", {}, `Documents explained worst, of those with at least ${least_tokens} tokens`),
+        documentList(documents.map(([d, share]) => ({ document: d, shown: shown(share) }))),
+      ],
+    ],
+    {
+      note:
+        "Share of the deviance of a model without topics that the topics remove; of short documents " +
+        "most deviance is chance. Dispersion: variance of a word's counts around the topics' " +
+        "expectation, over Poisson's; median.",
+      save: {
+        name: "explained",
+        rows: () => [
+          ["document", "explained"],
+          ["all", total],
+          ...documents.map(([d, share]) => [corpus.titles[d] || `Document ${d}`, share]),
+        ],
+      },
+    },
+  );
 }
 
 function choiceCard() {
