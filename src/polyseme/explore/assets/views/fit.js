@@ -51,9 +51,14 @@ export function viewFit() {
     h(
       "div.columns",
       {},
-      card("Figures", list, {
-        save: { name: "figures", rows: () => [["figure", "value"], ...facts] },
-      }),
+      h(
+        "div.stack",
+        {},
+        card("Figures", list, {
+          save: { name: "figures", rows: () => [["figure", "value"], ...facts] },
+        }),
+        explainedCard(),
+      ),
       h(
         "div.stack",
         {},
@@ -61,7 +66,6 @@ export function viewFit() {
           ? curves
           : card("Course", empty("This model has no record of its iterations.")),
         choiceCard(),
-        explainedCard(),
       ),
     ),
   ];
@@ -99,7 +103,7 @@ function explainedCard() {
         Object.entries(figures).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
       ),
       documents.length > 0 && [
-        h("h3", {}, `Documents explained worst, of those with at least ${least_tokens} tokens`),
+        h("p", {}, `Documents explained worst, of those with at least ${least_tokens} tokens:`),
         documentList(documents.map(([d, share]) => ({ document: d, shown: shown(share) }))),
       ],
     ],
