@@ -60,8 +60,8 @@ def test_a_run_of_shards_has_the_content_of_a_run_in_memory(tmp_path: Path, monk
     for name in ("documents", "words", "tokens", "counting", "left_out", "problems"):
         assert getattr(found.info, name) == getattr(plain.info, name)
     table, other = (run("topics", name, "--json", cwd=tmp_path) for name in ("run", "plain"))
-    assert {row["coherence"] for row in json.loads(table.stdout)} == {
-        row["coherence"] for row in json.loads(other.stdout)
+    assert {row["coherence"] for row in json.loads(table.stdout)["topics"]} == {
+        row["coherence"] for row in json.loads(other.stdout)["topics"]
     }
 
 
@@ -218,7 +218,7 @@ def large(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_commands_that_work_for_a_large_run(large: Path) -> None:
     before = run("topics", "run", "--json", cwd=large)
     (large / "new.txt").write_text("\n".join(["waax wabx wacx"] * 5), encoding="utf-8")
-    assert [len(row["documents"]) for row in json.loads(before.stdout)] == [2, 2, 2]
+    assert [len(row["documents"]) for row in json.loads(before.stdout)["topics"]] == [2, 2, 2]
     assert run("transform", "run", "new.txt", cwd=large).stdout.count("\n") == 6
     evaluated = run("evaluate", "run", cwd=large)
     assert "Evaluated on 40 of the run's documents, drawn at random." in evaluated.stderr
