@@ -118,6 +118,15 @@ def test_a_planted_topic_is_found(seed: int) -> None:
     assert distances[5] < 0.35  # at most 0.29 for ten other seeds
 
 
+def test_a_fit_without_fixed_topics_starts_what_is_more_frequent() -> None:
+    first, second = counts_of([0, 1, 2, 3, 5], 100, 60), counts_of([0, 1, 2, 3, 5], 100, 61)
+    search = module._Search(REFERENCE, REFERENCE.counts, first, second, np.random.default_rng(0), 1)
+    topics = search.more_frequent(0)
+    distances = np.abs(PLANTED[:, np.newaxis] - topics).sum(axis=2) / 2
+    assert 5 in distances.argmin(axis=0)
+    assert len(topics) < N_TOPICS + module._FREE
+
+
 @pytest.mark.parametrize("prior", [[0.15] * 5, [0.45, 0.001, 0.15, 0.15, 0.15]])
 def test_topics_that_only_grow_and_fade_are_not_new(prior: list[float]) -> None:
     new = counts_of(list(range(N_TOPICS)), 150, 20, prior)

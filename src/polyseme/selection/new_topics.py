@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import vstack
 from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.core.fitted import DocumentWeights, FittedTopics, TrainingDocuments, posterior_operands
@@ -55,10 +56,13 @@ _START_SHARE, _START_UNIGRAM = 0.1, 0.01
 """Weight of new topics in every document, and of the observed words in new topics, at the start of EM."""
 _MAX_ITER, _MOVED = 200, 0.005
 """EM ends when an iteration moves at most this share of the tokens of every new topic."""
-_SPLIT_ITERATIONS = 50
-"""Limit of the fit that divides one new topic into several."""
+_FREE_ITERATIONS = 50
+"""Limit of a fit in which no topic is fixed."""
 _LEAST_COUNT = 1e-3
 """Smaller expected counts are left out of this fit."""
+_FREE, _MORE_FREQUENT = 6, 1.5
+"""Number of topics, in addition to the old ones, of a fit in which no topic is fixed. Those that are more frequent in
+new documents by this factor start new topics."""
 _FAILURES = 2
 """Numbers of new topics in a row that may fail before the search for more of them ends."""
 Progress = Callable[[int, int, str], Any]
@@ -220,7 +224,19 @@ class _Search(NamedTuple):
                 topics, new, failures = more, found, 0
             else:
                 failures += 1
-        return topics, new
+        # A subject near an old topic is explained by it in part, so a division of the new topics does not find it.
+        joined = self.fit(np.vstack([topics[new], self.more_frequent(seed)]))
+        found = self.new(joined)
+        return (joined, found) if found.sum() >= new.sum() and self.explains(joined, topics) else (topics, new)
+
+    def more_frequent(self, seed: int) -> Floats:
+        """Return topics of a fit of old and new documents, none of them fixed, that are more frequent in new ones."""
+        n_topics = len(self.reference.topic_word) + _FREE
+        matrix = vstack([self.first.matrix(), self.old.matrix()], format="csr")
+        topics = _free_fit(matrix, n_topics, seed, self.n_threads)
+        joint = self._replace(reference=self.reference._replace(topic_word=topics.astype(self.first.dtype)))
+        new, old = (np.bincount(joint._main(part), minlength=n_topics) for part in (self.second, self.old))
+        return topics[new / self.second.n_docs >= _MORE_FREQUENT * (old + 1) / (self.old.n_docs + 1)]
 
     def p_values(self, topics: Floats) -> Floats:
         """Return the p-value of each topic in addition to the old ones and to the others."""
@@ -279,12 +295,16 @@ def _split(
     expected = expected.take(np.flatnonzero(expected.totals >= 1))
     if expected.n_docs < n_topics:
         return np.repeat(topics, n_topics, axis=0)[:n_topics]
-    matrix = expected.matrix()
+    return _free_fit(expected.matrix(), n_topics, seed, n_threads)
+
+
+def _free_fit(matrix: Any, n_topics: int, seed: int, n_threads: int) -> Floats:
+    """Return P(w|z) of topics of which none is fixed."""
     start = consensus_topics(matrix, n_topics, max_documents=None, n_jobs=n_threads, random_state=seed)
     init = "random" if start is None else (None, start)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # EM continues beside the old topics
-        fit = PLSA(n_topics, init=init, max_iter=_SPLIT_ITERATIONS, n_jobs=n_threads, random_state=seed).fit(matrix)
+        fit = PLSA(n_topics, init=init, max_iter=_FREE_ITERATIONS, n_jobs=n_threads, random_state=seed).fit(matrix)
     return fit.components_.astype(np.float64)
 
 
