@@ -28,6 +28,23 @@ MAX_COUNT = {np.dtype(np.float32): 1e10, np.dtype(np.float64): 1e30}
 Within these limits, products and squares of counts and weights are finite.
 """
 
+_SCIKIT_LEARN = {
+    "mu": "'em', or 'mm' for other losses than Kullback-Leibler",
+    "cd": "'scd', or 'hals' for the squared loss",
+    "batch": "'variational'",
+    "frobenius": "'squared'",
+    "nndsvda": "'nndsvd'",
+    "nndsvdar": "'nndsvd'",
+    "custom": "the pair itself",
+}
+"""What to write instead of the names of scikit-learn's parameters."""
+
+
+def got(value: Any) -> str:
+    """Return the end of a message about an unknown name: the value, and our name if it is one of scikit-learn's."""
+    ours = _SCIKIT_LEARN.get(value) if isinstance(value, str) else None
+    return f"got {value!r}" + (f" (instead write {ours})." if ours else ".")
+
 
 def perplexity_of(log_probability: float, tokens: float = 1.0) -> float:
     """Return exp(-log_probability / tokens); NaN without tokens, infinite beyond the largest float."""

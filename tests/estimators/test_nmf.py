@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 import polyseme
-from polyseme import NMF, PLSA, InputError, UnsupportedError
+from polyseme import LDA, NMF, PLSA, InputError, UnsupportedError
 from polyseme.core.model import Model
 from polyseme.kernels import padded
 from polyseme.losses import LOSSES, Beta
@@ -247,6 +247,22 @@ def test_an_unknown_loss_raises(loss, kind):
     with pytest.raises(InputError, match="loss must be one of 'kullback-leibler', 'squared', 'itakura-saito'") as error:
         kind(2, loss=loss).fit(X)
     sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (NMF(2, solver="mu"), r"'mu' \(instead write 'em', or 'mm' for other losses than Kullback-Leibler\)\.$"),
+        (PLSA(2, solver="cd"), r"'cd' \(instead write 'scd', or 'hals' for the squared loss\)\.$"),
+        (NMF(2, loss="frobenius"), r"'frobenius' \(instead write 'squared'\)\.$"),
+        (NMF(2, init="nndsvda"), r"'nndsvda' \(instead write 'nndsvd'\)\.$"),
+        (NMF(2, init="custom"), r"'custom' \(instead write the pair itself\)\.$"),
+        (LDA(2, solver="batch"), r"'batch' \(instead write 'variational'\)\.$"),
+    ],
+)
+def test_names_of_scikit_learn_are_answered_with_ours(model, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(X)
 
 
 BAD_PAIRS = {

@@ -88,6 +88,16 @@ def test_absolute_values_make_entries_zero():
     assert zeros[1] > zeros[0] + 10
 
 
+def test_a_result_with_topics_that_penalties_made_zero_is_a_start():
+    settings = {"loss": "squared", "alpha_W": 0.5, "l1_ratio": 1.0, "dtype": "float64", "random_state": 0}
+    first = NMF(6, **settings).fit(X)
+    W, H = first.doc_factor_, first.components_
+    assert (H.sum(axis=1) == 0).any()
+    again = NMF(6, **settings, init=(W, H)).fit(X)
+    found = [objective(X, m.doc_factor_, m.components_, 2, 0.5, "same", 1.0) for m in (first, again)]
+    assert found[1] <= found[0] * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("loss", ["squared", "kullback-leibler", Beta(1.5), "chi-square"])
 def test_strong_penalties_shrink_the_product(loss):
     model = NMF(3, loss=loss, alpha_W=100.0, l1_ratio=1.0, random_state=0, max_iter=3000, tol=1e-6).fit(X)

@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -422,6 +423,19 @@ def test_pipelines_and_grid_search_work():
     frame = topics.set_output(transform="polars").fit_transform(texts)
     assert frame.columns == ["plsa0", "plsa1"]
     np.testing.assert_array_equal(frame.to_numpy(), pipeline.fit_transform(texts))
+
+
+def test_the_names_of_columns_and_splits_are_not_counted():
+    frame = SimpleNamespace(columns=["text"])
+    splits = type("Splits", (dict,), {"column_names": ["text"]})(train=["one", "two"])
+    for source in (frame, splits):
+        with pytest.raises(polyseme.InputError, match=r"^Documents are an object .* the column data\['text'\]\.$"):
+            Vectorizer().fit(source)
+
+
+def test_rows_of_a_table_are_refused_with_advice():
+    with pytest.raises(polyseme.InputError, match=r"dict: pass the texts, such as the column data\['text'\]\.$"):
+        Vectorizer().fit([{"text": "one"}])
 
 
 class ArrowArray:

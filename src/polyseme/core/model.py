@@ -43,6 +43,7 @@ from polyseme.kernels import (
 from polyseme.losses import KULLBACK_LEIBLER, LOSSES
 from polyseme.losses.base import Loss
 from polyseme.priors.base import Prior
+from polyseme.utils import got
 
 Extrapolate = Callable[[Array, Array], Array]
 """Function of a new and an old factor; see `solvers.ascent.Extrapolation`."""
@@ -221,9 +222,7 @@ def as_loss(loss: Any) -> Loss:
         return LOSSES[loss]
     if not isinstance(loss, Loss):
         names = ", ".join(map(repr, LOSSES))
-        raise InputError(
-            f"loss must be one of {names} or a loss object such as polyseme.losses.Beta(1.5), got {loss!r}."
-        )
+        raise InputError(f"loss must be one of {names} or a loss object such as polyseme.losses.Beta(1.5), {got(loss)}")
     return loss
 
 

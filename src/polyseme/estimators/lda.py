@@ -58,7 +58,7 @@ from polyseme.solvers.online import (
     batches,
     rate,
 )
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
+from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads, got
 
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
@@ -571,7 +571,7 @@ def _variational_solver(solver: Any) -> VariationalSolver:
     if isinstance(solver, tuple(VARIATIONAL_SOLVERS.values())):
         return cast(VariationalSolver, solver)
     names = ", ".join(map(repr, (*VARIATIONAL_SOLVERS, MAP)))
-    raise InputError(f"solver must be one of {names}, a Variational or an OnlineVariational, got {solver!r}.")
+    raise InputError(f"solver must be one of {names}, a Variational or an OnlineVariational, {got(solver)}")
 
 
 def _topic_concentration(value: Any, n_topics: int, n_words: int, vocabulary: Array | None) -> Concentration:

@@ -505,7 +505,10 @@ class NMF(FittedDecomposition):
                 raise InputError(
                     f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, but n_components is {K}."
                 )
-            parameters["init"] = (W * H.sum(axis=1), H)
+            scales = H.sum(axis=1)
+            if self._alphas() is not None:  # a penalty can make a topic zero: any row has the same product
+                H = np.where(scales[:, np.newaxis] > 0, H, 1.0)
+            parameters["init"] = (W * scales, H)
         return parameters
 
 

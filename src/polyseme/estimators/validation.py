@@ -26,7 +26,7 @@ from polyseme.priors.base import DOCUMENTS, TOPICS, Prior
 from polyseme.priors.members import as_prior
 from polyseme.solvers import EarlyStopping
 from polyseme.solvers.base import SOLVERS, FitProblem, Solver, check_solver
-from polyseme.utils import check_range, word_names
+from polyseme.utils import check_range, got, word_names
 
 if TYPE_CHECKING:
     from polyseme.estimators.plsa import PLSA
@@ -357,9 +357,7 @@ def as_solver(solver: Any) -> Solver:
     """Return the solver object, or the solver of that name with its default settings."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
-            raise InputError(
-                f"solver must be one of {', '.join(map(repr, SOLVERS))} or a solver object, got {solver!r}."
-            )
+            raise InputError(f"solver must be one of {', '.join(map(repr, SOLVERS))} or a solver object, {got(solver)}")
         return SOLVERS[solver]()
     if not isinstance(solver, Solver):
         raise InputError(

@@ -26,6 +26,7 @@ from polyseme.core.shard import Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, normalize_columns, padded
+from polyseme.utils import got
 
 _NOISE_SHARE = 0.5
 """Weight of a random topic around the unigram in starts from documents."""
@@ -189,7 +190,7 @@ def pair_of_factors(
 def check_named_start(name: str) -> None:
     """Raise InputError unless `name` is "auto" or that of a start."""
     if name != "auto" and name not in STARTS:
-        raise InputError(f"init must be one of 'auto', {', '.join(map(repr, STARTS))} or a pair, got {name!r}.")
+        raise InputError(f"init must be one of 'auto', {', '.join(map(repr, STARTS))} or a pair, {got(name)}")
 
 
 def named_start(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,7 @@ _CHARACTERS_AT_ONCE = 1 << 23
 _COST_OF_A_DOCUMENT = 64
 _COST_OF_AN_OBJECT = 1 << 13
 """Assumed size, in characters, of a document that is not a string."""
+_COLUMN = "such as the column data['text']"
 _WRITABLE_DTYPES = (np.int32, np.int64, np.float32, np.float64)
 """Types that the compiled counter can write; counts of other types are converted afterwards."""
 
@@ -425,9 +426,12 @@ class WordSequences:
 
 
 def check_not_one_string(documents: Any) -> None:
-    """Raise ValueError, with scikit-learn's message, if one string was given instead of many documents."""
+    """Raise ValueError if one string (scikit-learn's message), or a table or mapping was given instead of documents."""
     if isinstance(documents, str):
         raise ValueError("Iterable over raw text documents expected, string object received.")
+    is_splits = isinstance(documents, Mapping) and hasattr(documents, "column_names")  # of Hugging Face datasets
+    if is_splits or hasattr(documents, "columns"):  # iterating yields names, not texts
+        raise InputError(f"Documents are an object of type {type(documents).__name__}: pass its texts, {_COLUMN}.")
 
 
 def batches(
@@ -450,7 +454,10 @@ def batches(
         elif any_type:
             size += _COST_OF_AN_OBJECT
         else:
-            raise InputError(f"Document {number} must be a string, got an object of type {type(text).__name__}.")
+            advice = f": pass the texts, {_COLUMN}" if isinstance(text, Mapping) else ""
+            raise InputError(
+                f"Document {number} must be a string, got an object of type {type(text).__name__}{advice}."
+            )
         batch.append(text)
         if size >= _CHARACTERS_AT_ONCE:
             yield batch

@@ -5,6 +5,7 @@ import io
 from collections import UserList, deque
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -410,6 +411,12 @@ class Table:
         return iter(["text", "id"])
 
 
+class Splits(dict):
+    """Tables by name, with an attribute of Hugging Face's DatasetDict."""
+
+    column_names = MappingProxyType({"train": ["text"]})
+
+
 class TestBadSources:
     @pytest.mark.parametrize(
         ("source", "message"),
@@ -419,6 +426,7 @@ class TestBadSources:
             (np.array([], str), "The ndarray is empty: pass a path"),
             (b"text", "The source is bytes: decode it, and pass a list of texts"),
             ({"a": "text"}, r"The source is a dict: pass its texts, list\(source.values\(\)\), or a data frame"),
+            (Splits(train=["a"]), r"a Splits: pass one of its tables, source\['train'\]"),
             ({"one", "two"}, "The source is a set, which has no order: pass a sorted list"),
             (None, "Documents cannot be read from a NoneType: pass a path"),
             (3, "Documents cannot be read from an int: pass a path"),

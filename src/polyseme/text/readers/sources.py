@@ -207,6 +207,8 @@ def _items_of(source: Any, kinds: set[str]) -> Iterable[Any]:
     if isinstance(source, Document):
         raise InputError("The source is one Document: pass a list of documents.")
     if isinstance(source, Mapping):
+        if hasattr(source, "column_names"):  # the splits of a Hugging Face dataset
+            raise InputError(f"The source is a {name}: pass one of its tables, source[{next(iter(source), '')!r}].")
         raise InputError(f"The source is a {name}: pass its texts, list(source.values()), or a data frame.")
     if isinstance(source, Set):
         raise InputError(f"The source is a {name}, which has no order: pass a sorted list.")
