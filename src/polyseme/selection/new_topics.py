@@ -12,6 +12,9 @@ The fit must give old documents no advantage. They are a sample whose expected c
 the topics (`held_out_topics`); both groups are scored with these topics. The halves of the new documents are used both
 ways, and up to three topics are tried; the p-value is the smallest one times the number of tests (Bonferroni). A
 document longer than the median old document counts as one of that length, so that a few long documents are no topic.
+
+Once there is something new, the number of topics grows while they explain the new documents better. Subjects near an
+old topic, which explains them in part, are found by a fit of old and new documents together, without fixed topics.
 """
 
 from __future__ import annotations
