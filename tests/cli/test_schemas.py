@@ -121,7 +121,7 @@ def test_numbers_that_json_does_not_have_are_null() -> None:
     [
         (["topics", "run"], 0),
         (["topics", "absent"], console.FAILED),
-        (["search", "run", "metal", "--label", "absent", "--json"], console.FAILED),
+        (["topics", "run", "--level", "99", "--json"], console.FAILED),
         (["topics", "run", "--absent"], 2),
         (["absent"], 2),
     ],

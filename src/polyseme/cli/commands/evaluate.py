@@ -157,7 +157,7 @@ def evaluate(
     if evaluation.explained is not None:
         if (table := worst_documents_table(evaluation.explained, names)).row_count:
             screen.print(table)
-        print_line(screen, worst_words_line(evaluation.explained, opened.store.vocabulary))
+        screen.print(worst_words_line(evaluation.explained, opened.store.vocabulary))
     if test is not None:
         print_line(screen, residuals_line(test, opened.fitted.n_topics, opened.store.vocabulary))
     if drift is not None:
