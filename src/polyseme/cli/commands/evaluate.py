@@ -155,7 +155,7 @@ def evaluate(
     screen.print(figures_table(evaluation, fitted=not inputs))
     screen.print(topics_table(evaluation, opened.store.vocabulary))
     if evaluation.explained is not None:
-        if (table := worst_documents_table(evaluation.explained, names)).row_count:
+        if (table := worst_documents_table(evaluation.explained, names, screen.width)).row_count:
             screen.print(table)
         screen.print(worst_words_line(evaluation.explained, opened.store.vocabulary))
     if test is not None:
@@ -269,12 +269,14 @@ def topics_table(evaluation: Evaluation, vocabulary: Sequence[str]) -> Table:
     return table
 
 
-def worst_documents_table(explained: ExplainedDeviance, names: Sequence[str]) -> Table:
+def worst_documents_table(explained: ExplainedDeviance, names: Sequence[str], width: int) -> Table:
     """Return the table of the documents that the topics explain worst."""
     table = Table(header_style="bold")
     for name in ("explained", "tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column(f"explained worst, {explained.least_tokens} tokens or more", overflow="ellipsis", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+        width -= len(name) + 3
+    heading = f"explained worst, {explained.least_tokens} tokens or more"
+    table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=max(width - 4, 9))
     for row in explained.worst_documents().tolist():
         share, tokens = explained.documents[row], explained.document_tokens[row]
         table.add_row(f"{share:.1%}", f"{tokens:,.0f}", names[row])

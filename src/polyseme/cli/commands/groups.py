@@ -105,6 +105,7 @@ def _shares_table(found: GroupComparison, groups: range, width: int) -> Table:
             overflow="ellipsis",
             no_wrap=True,
             min_width=9,
+            max_width=column - 3,
         )
     for k in found.order:
         table.add_row(
