@@ -83,12 +83,13 @@ def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -
     assert not (folder / "out" / "stages.json").exists()
 
 
-def test_a_few_documents_get_half_as_many_topics(tmp_path: Path) -> None:
+def test_a_few_documents_get_a_quarter_as_many_topics(tmp_path: Path) -> None:
     texts = [f"{FRUIT} {word}" for word in ("plum", "pear", "fig")] + ["iron and copper", "copper and zinc", "iron"]
+    texts += [f"{FRUIT} {color}" for color in ("red", "blue", "green")] + ["zinc and lead", "lead and tin", "tin and iron"]
     (tmp_path / "few.txt").write_text("\n".join(texts), encoding="utf-8")
     result = run("fit", "few.txt", cwd=tmp_path)
     assert result.exit_code == 0, result.output
-    reason = "Number of topics: 3, because 6 documents are too few to compare fits on parts of them"
+    reason = "Number of topics: 3, because 12 documents are too few to compare fits on parts of them"
     assert reason in " ".join(result.stderr.split())
     assert open_run(tmp_path / "few-run").model.n_components == 3
 

@@ -122,12 +122,12 @@ def test_the_iterations_are_those_of_the_tempered_solver(six):
         (np.ones((30, 5)), 1, "Number of topics: 1, because all 30 documents have the same words."),
         (2 * np.eye(30), 1, "No structure: only 0 of 30 documents share a word with another one."),
         (
-            np.eye(30, 6)[np.arange(30) % 6] + 1,
+            np.eye(30, 12)[np.arange(30) % 12] + 1,
             3,
-            "Number of topics: 3, because 6 different documents are too few to compare fits on parts of them.",
+            "Number of topics: 3, because 12 different documents are too few to compare fits on parts of them.",
         ),
     ],
-    ids=["4 documents", "1 document", "equal", "apart", "6 different"],
+    ids=["4 documents", "1 document", "equal", "apart", "12 different"],
 )
 def test_few_different_documents_are_not_compared(X, chosen, reason):
     found = reading_n_topics(X)

@@ -391,12 +391,12 @@ def _samples(n_documents: int, seed: int) -> list[Array]:
 
 
 def _few_documents(counts: SparseCounts) -> ReadingChoice | None:
-    """Return the choice for few distinct documents, about half their number; None if there are enough documents."""
+    """Return the choice for few distinct documents, a quarter of their number; None if there are enough documents."""
     rows = (slice(*ends) for ends in pairwise(counts.indptr))
     different = len({(counts.indices[row].tobytes(), counts.values[row].tobytes()) for row in rows})
     if different >= FEW_DOCUMENTS:
         return None
-    chosen = max(1, min(max(2, different // 2), different, counts.n_words))
+    chosen = max(1, min(max(2, different // 4), different, counts.n_words))
     too_few = "too few to compare fits on parts of them"
     if different == 1 and counts.n_docs > 1:
         why = f"all {counts.n_docs:,} documents have the same words"
