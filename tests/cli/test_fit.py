@@ -85,7 +85,11 @@ def test_without_k_the_number_is_chosen_and_the_reason_is_stored(folder: Path) -
 
 def test_a_few_documents_get_a_quarter_as_many_topics(tmp_path: Path) -> None:
     texts = [f"{FRUIT} {word}" for word in ("plum", "pear", "fig")] + ["iron and copper", "copper and zinc", "iron"]
-    texts += [f"{FRUIT} {color}" for color in ("red", "blue", "green")] + ["zinc and lead", "lead and tin", "tin and iron"]
+    texts += [f"{FRUIT} {color}" for color in ("red", "blue", "green")] + [
+        "zinc and lead",
+        "lead and tin",
+        "tin and iron",
+    ]
     (tmp_path / "few.txt").write_text("\n".join(texts), encoding="utf-8")
     result = run("fit", "few.txt", cwd=tmp_path)
     assert result.exit_code == 0, result.output
