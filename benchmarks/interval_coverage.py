@@ -14,7 +14,7 @@ from the variation between repetitions.
 The estimators were chosen with other seeds (0 to 60, 5000 to 5099) on corpora of 500 and 5,000 documents.
 
     python benchmarks/interval_coverage.py [--topics 5 20] [--documents 500 5000] [--lengths 30 100 300]
-        [--repetitions 200] [--first 0] [--resamples 50] [--clusters 0] [--simulations 20] [--draws]
+        [--repetitions 200] [--first 0] [--resamples 50] [--clusters 0] [--simulations 12] [--draws]
         [--append FILE]
 
 With --append, the figures of every repetition are added to a file, so that a cell can be computed in pieces
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first repetition")
     parser.add_argument("--resamples", type=int, default=50)
     parser.add_argument("--clusters", type=int, default=0, help="number of clusters, an even number; 0: none")
-    parser.add_argument("--simulations", type=int, default=20, help="drawn corpora that measure the bias")
+    parser.add_argument("--simulations", type=int, default=12, help="drawn corpora that measure the bias")
     parser.add_argument("--draws", action="store_true", help="also effects by posterior draws")
     parser.add_argument("--append", type=Path, metavar="FILE")
     parser.add_argument("--summarize", type=Path, metavar="FILE")

@@ -1,7 +1,7 @@
 """A run of a million documents: seconds and memory to open it, to show its topics, to read documents, and to compare
 groups and months.
 
-    python benchmarks/run_scale.py
+    python benchmarks/run_scale.py [--from-shards]
 
 Documents have 12 words of 20 planted topics and a filler, one of three labels and one of 24 months; the second half of
 the months has more of the even topics. Counts are in shards. The run is written once (--documents, --folder) and opened
@@ -23,6 +23,7 @@ import polars as pl
 
 import polyseme
 from common import anonymous_memory, describe_machine, report_figure
+from polyseme.runs import corpus
 
 TOPICS, WORDS, LENGTH = 20, 200, 12
 
@@ -40,8 +41,10 @@ def rows(n_documents: int):
         yield {"text": text, "label": "abc"[number % 3], "time": f"{2020 + month // 12}-{1 + month % 12:02d}-15"}
 
 
-def measure(path: Path, n_resamples: int) -> None:
+def measure(path: Path, n_resamples: int, from_shards: bool) -> None:
     """Open the run and print its figures."""
+    if from_shards:
+        corpus.MAX_NUMBERS_IN_MEMORY = 0
     polyseme.fit(["red wine", "white wine"], 1, language=None)  # imports what a run needs
     before, started = anonymous_memory(), time.perf_counter()
     run = polyseme.open_run(path)
@@ -73,9 +76,10 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--folder", type=Path, help="folder for the files; a temporary one without it")
     parser.add_argument("--measure", type=Path, help="open this run and end")
+    parser.add_argument("--from-shards", action="store_true", help="treat the run as one that is too large for memory")
     options = parser.parse_args()
     if options.measure:
-        measure(options.measure, options.resamples)
+        measure(options.measure, options.resamples, options.from_shards)
         return
     describe_machine()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -87,6 +91,7 @@ def main() -> None:
         )  # fmt: skip
         print(f"{options.documents:,} documents: written in {time.perf_counter() - started:.0f} s", flush=True)
         command = [sys.executable, __file__, "--measure", str(path), "--resamples", str(options.resamples)]
+        command += ["--from-shards"] if options.from_shards else []
         subprocess.run(command, check=True)
 
 

@@ -28,11 +28,12 @@ from polyseme.signatures import Exposures, Match, Spectra
 from polyseme.simplex.scattering import Scattering
 from polyseme.text.readers import Problem, Problems, Reader
 from polyseme.text.vectorizer import TopicPipeline
-from polyseme.uncertainty.bootstrap import Bootstrap, Shares
+from polyseme.uncertainty.bootstrap import Bootstrap
 from polyseme.uncertainty.effects import Effects, Predictions
 from polyseme.uncertainty.groups import GroupComparison, GroupWord
 from polyseme.uncertainty.intervals import Differences, Intervals
 from polyseme.uncertainty.residuals import ResidualTest
+from polyseme.uncertainty.shares import Shares
 from polyseme.uncertainty.time import Shrinkage, Timeline
 from polyseme.uncertainty.words import WordContrasts
 

@@ -10,6 +10,7 @@ from cli_runner import run
 from polyseme import InputError
 from polyseme.plots import plot_groups
 from polyseme.runs import open_run
+from shard_runs import make_small
 
 mpl.use("Agg")
 WORDS = {
@@ -67,6 +68,52 @@ def test_groups_may_be_given_and_clusters_widen_the_intervals(place):
     clusters = [str(number % 3) for number in range(120)]
     single = opened.bootstrap(20).topic_weights.error
     assert (opened.bootstrap(20, clusters=clusters).topic_weights.error > 2 * single).all()
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory):
+    """Return a run of 900 documents in several shards: "farm" writes of fruit, "mine" of metal, alternating."""
+    folder, rng = tmp_path_factory.mktemp("sharded"), np.random.default_rng(1)
+    lines = []
+    for number in range(900):
+        share = rng.beta(*((0.8, 0.2), (0.3, 0.7))[number % 2])
+        words = [rng.choice(WORDS["fruit" if rng.random() < share else "metal"]) for _ in range(30)]
+        month = 1 + number // 75
+        lines.append({"text": " ".join(words), "label": ("farm", "mine")[number % 2], "time": f"2020-{month:02d}-11"})
+    (folder / "documents.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        options = ("-k", "2", "-o", "run", "--no-page", "--max-df", "1", "--shards", "-q")
+        fitted = run("fit", "documents.jsonl", *options, cwd=folder)
+    assert fitted.exit_code == 0, fitted.output
+    assert len(open_run(folder / "run").store.shards.manifest.shards) > 2
+    return folder
+
+
+@pytest.mark.parametrize("compare", ["compare_groups", "over_time"])
+def test_runs_beyond_memory_are_read_shard_by_shard(sharded, compare, monkeypatch):
+    def result():
+        return getattr(open_run(sharded / "run"), compare)(n_resamples=40)
+
+    def shares(found):
+        return found.groups.shares if compare == "compare_groups" else found.shares
+
+    whole = result()
+    monkeypatch.setattr("polyseme.runs.corpus.MAX_NUMBERS_IN_MEMORY", 10)
+    monkeypatch.setattr("polyseme.runs.groups.MOST_DOCUMENTS", 400)
+    parts = result()
+    np.testing.assert_allclose(shares(parts).estimate, shares(whole).estimate, atol=0.02)
+    assert 0.7 < np.median(shares(parts).error / shares(whole).error) < 1.5
+    again = result()
+    np.testing.assert_array_equal(shares(again).low, shares(parts).low)
+    if compare == "compare_groups":
+        assert parts.groups.documents.tolist() == [450, 450]
+        assert (parts.differences.q_values < 0.01).all()
+        clustered = open_run(sharded / "run").compare_groups(clusters=[n // 30 for n in range(900)], n_resamples=10)
+        assert clustered.groups.shares.error.shape == (2, 2)
+    else:
+        assert parts.documents.tolist() == [75] * 12
+        assert parts.word_shares(0).shape == (12, 20)
 
 
 def test_the_command_prints_shares_and_json(place, found):

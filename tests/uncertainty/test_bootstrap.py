@@ -142,6 +142,18 @@ def test_a_topic_that_does_not_come_back_is_reported():
     assert "came back" in str(result)
 
 
+def test_documents_that_are_too_short_are_reported():
+    topics = np.random.default_rng(5).dirichlet(np.full(200, 0.5), 12)
+    found = {}
+    for length in (12.0, 150.0):
+        X = synthetic_corpus(1500, topic_word=topics, length=length, doc_topic_prior=0.2, random_state=0).counts()
+        found[length] = bootstrap(fitted(X, 12, topics), X, 3, n_simulations=3, n_jobs=1)
+    assert found[150.0].notes == []
+    (note,) = found[12.0].notes
+    assert "too short for 12 topics (12 words on average)" in note
+    assert note in str(found[12.0])
+
+
 def test_pairs_of_tokens_show_the_concentration():
     for prior in (0.1, 1.0):
         counts = sparse_counts(drawn(2000, 1, prior, 20.0).counts(), np.dtype(np.float32))

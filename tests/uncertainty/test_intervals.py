@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2, poisson
 from scipy.stats import t as student
 
-from polyseme.uncertainty.intervals import Bias, Sampling, count_intervals, differences_of, share_intervals
+from polyseme.uncertainty.intervals import Sampling, count_intervals, differences_of, share_intervals
 
 RNG = np.random.default_rng(0)
 
@@ -72,8 +72,9 @@ def test_quantiles_contain_the_estimate_and_ignore_missing_values():
 
 def test_bias_is_subtracted_and_widens_intervals_where_it_is_above_noise():
     draws = np.array([[0.3, 0.1], [0.1, -0.1], [0.2, 0.1], [0.2, -0.1]])
-    found = Bias.of(draws)
+    sampling = Sampling(0.95, 3, 1.0, 1.5)
+    found = sampling.bias(draws)
     np.testing.assert_allclose(found.mean, [0.2, 0])
     noise = draws.var(axis=0, ddof=1) / 4
     np.testing.assert_allclose(found.variance, noise + np.array([2.25 * (0.04 - noise[0]), 0]))
-    assert not Bias.of(draws[:0]).variance.any()
+    assert not sampling.bias(draws[:0]).variance.any()

@@ -251,6 +251,7 @@ class Groups(TypedDict):
     shares: list[GroupShare]
     words: list[GroupWord]
     left_out: Annotated[int, "documents in none of the groups"]
+    notes: Annotated[list[str], "what makes the intervals too short"]
 
 
 class PeriodShare(TypedDict):
@@ -297,6 +298,7 @@ class Time(TypedDict):
     topics: list[Trend]
     words: list[ChangingWord]
     left_out: Annotated[int, "documents without a date"]
+    notes: Annotated[list[str], "what makes the intervals too short"]
 
 
 class Coefficient(TypedDict):

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError
-from polyseme.kernels import Array
 from polyseme.options import named
 from polyseme.runs.documents import COLUMNS
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
-from polyseme.uncertainty import bootstrap
-from polyseme.uncertainty.groups import GroupComparison, compare_words
+from polyseme.uncertainty.groups import GroupComparison, GroupWord, compare_words
+from polyseme.uncertainty.resampling import MOST_DOCUMENTS, N_SIMULATIONS, Population, Resampling
+from polyseme.uncertainty.shares import shares_of
 
 if TYPE_CHECKING:
     from polyseme.runs.view import TopicView
@@ -51,9 +50,27 @@ def cluster_numbers(view: TopicView, clusters: Any) -> Sequence[Any] | None:
     return [LABEL_SEPARATOR.join(parts) or f"\0{row}" for row, parts in enumerate(values)]
 
 
-def unit_numbers(units: Sequence[Any] | None) -> Array | None:
-    """Return the number of the cluster of each document."""
-    return None if units is None else np.unique(np.array(units, dtype=str), return_inverse=True)[1]
+def words_of(fits: Resampling, membership: sp.csr_array, units: Sequence[Any] | None) -> list[GroupWord]:
+    """Return the words that groups of the documents in memory use differently. `units` are clusters of documents."""
+    numbers = None
+    if units is not None:
+        numbers = np.unique(np.array(units, dtype=str)[fits.loaded], return_inverse=True)[1]
+    return compare_words(fits.counts, fits.fitted, membership[:, fits.loaded], numbers, fits.sampling.level)
+
+
+def resampling_of(
+    view: TopicView, n_resamples: int, clusters: Any, level: float, random_state: int, progress: Any
+) -> Resampling:
+    """Return fits to resampled documents of a view; if it is too large for memory, of a sample of it."""
+    corpus, population = view.corpus, None
+    if not corpus.fits_in_memory(view.fitted.n_topics):
+        all_documents, corpus = corpus, corpus.sample(MOST_DOCUMENTS)
+        assert corpus.rows is not None
+        population = Population(all_documents.n_documents, corpus.rows, all_documents.count_parts)
+    return Resampling(
+        view.model, corpus.counts, n_resamples, clusters=clusters, level=level, n_simulations=N_SIMULATIONS,
+        random_state=random_state, n_jobs=None, progress=progress, population=population,
+    )  # fmt: skip
 
 
 def compare_groups(
@@ -81,16 +98,10 @@ def compare_groups(
     groups, rows = (np.array(numbers) for numbers in zip(*sorted(pairs), strict=True))
     membership = sp.csr_array((np.ones(len(rows)), (groups, rows)), shape=(len(names), len(values)))
     units = cluster_numbers(view, clusters)
-    found = bootstrap(
-        view.model, view.corpus.counts, n_resamples, clusters=units, groups=membership, level=level,
-        random_state=random_state, progress=progress,
-    )  # fmt: skip
-    assert found.groups is not None
-    shares = replace(found.groups, names=names)
-    numbers = unit_numbers(units)
-    counts = sparse_counts(view.corpus.counts, np.dtype(np.float32))
+    fits = resampling_of(view, n_resamples, units, level, random_state, progress)
+    shares = replace(shares_of(fits, membership, fits.resamples()).groups, names=names)
     hidden = frozenset(view.hidden_columns)
-    words = compare_words(counts, view.fitted, membership, numbers, level)
+    words = words_of(fits, membership, units)
     return GroupComparison(
         by if isinstance(by, str) else "group",
         shares,
@@ -98,6 +109,7 @@ def compare_groups(
         [word for word in words if word.word not in hidden],
         view.topic_titles,
         view.store.vocabulary,
-        found.returned,
+        fits.returned,
+        fits.notes,
         len(values) - len(np.unique(rows)),
     )

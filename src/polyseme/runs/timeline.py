@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.shard import sparse_counts
 from polyseme.errors import InputError
 from polyseme.options import OPTIONS, named
-from polyseme.runs.groups import LEAST_DOCUMENTS, cluster_numbers, unit_numbers
+from polyseme.runs.groups import LEAST_DOCUMENTS, cluster_numbers, resampling_of, words_of
 from polyseme.runs.periods import periods_of_days
-from polyseme.uncertainty import bootstrap
-from polyseme.uncertainty.groups import compare_words
+from polyseme.uncertainty.shares import shares_of
 from polyseme.uncertainty.time import Timeline, period_tokens
 
 if TYPE_CHECKING:
@@ -47,30 +45,26 @@ def over_time(
     halves = sp.csr_array((np.ones(dated.size), (late.astype(np.int64), dated)), shape=(2, n_documents))
     by_period = sp.csr_array((np.ones(dated.size), (found.numbers[dated], dated)), shape=(n_periods, n_documents))
     units = cluster_numbers(view, clusters)
-    result = bootstrap(
-        view.model, view.corpus.counts, n_resamples, clusters=units,
-        groups=sp.csr_array(sp.vstack([halves, by_period])), level=level, random_state=random_state, progress=progress,
-    )  # fmt: skip
-    assert result.groups is not None
-    shares = result.groups.shares
-    counts = sparse_counts(view.corpus.counts, np.dtype(np.float32))
+    fits = resampling_of(view, n_resamples, units, level, random_state, progress)
+    result = shares_of(fits, sp.csr_array(sp.vstack([halves, by_period])), fits.resamples()).groups
     hidden = frozenset(view.hidden_columns)
-    words = compare_words(counts, view.fitted, halves, unit_numbers(units), level)
-    tokens, shrinkage = period_tokens(counts, view.fitted, found.numbers, n_periods, random_state)
+    words = words_of(fits, halves, units)
+    tokens, shrinkage = period_tokens(fits.counts, view.fitted, found.numbers[fits.loaded], n_periods, random_state)
     return Timeline(
         found.unit,
         level,
         found.names,
-        result.groups.documents[2:],
-        shares[2:],
-        shares[0],
-        shares[1],
-        result.groups.compare(1, 0),
+        result.documents[2:],
+        result.shares[2:],
+        result.shares[0],
+        result.shares[1],
+        result.compare(1, 0),
         [word for word in words if word.group == 1 and word.word not in hidden],
         shrinkage,
         view.topic_titles,
         view.store.vocabulary,
         n_documents - dated.size,
+        fits.notes,
         view.fitted.topic_word,
         tokens,
     )

@@ -18,10 +18,6 @@ reproduces the spread of the resamples. A word that a topic does not have in any
 comes from the spread of the other words of the topic, and from the fits to drawn documents, in which topics have a
 small share of all words of the corpus.
 
-The share of a topic in a group of documents is the mean of P(z|d) over the documents, each with the same weight. It is
-the weight with which the topics explain the mean document of the group, sum_d x_d / n_d: given the topics, the
-expectation of this document has no error from the shortness of documents, which a mean of estimated weights would have.
-
 References
 ----------
 - Efron, B., and Tibshirani, R. (1993). An introduction to the bootstrap. Chapman and Hall.
@@ -30,121 +26,37 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.fold_in import MaximumLikelihood, select_known_words
-from polyseme.core.shard import sparse_counts
-from polyseme.errors import InputError
+from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import Array, Floats, SparseCounts, normalize_rows
 from polyseme.metrics import top_words
-from polyseme.metrics.clustering import label_numbers
 from polyseme.metrics.coherence import Cooccurrence, coherence_of
 from polyseme.metrics.words import word_amounts
-from polyseme.uncertainty.intervals import (
-    Bias,
-    Differences,
-    Intervals,
-    Sampling,
-    count_intervals,
-    differences_of,
-    normal_intervals,
-    share_intervals,
-)
+from polyseme.uncertainty.intervals import Intervals, count_intervals, normal_intervals
 from polyseme.uncertainty.resampling import (
+    N_SIMULATIONS,
+    Resampled,
     Resampling,
     checked_counts,
     document_posteriors,
     posterior_draws,
     prior_of,
 )
+from polyseme.uncertainty.shares import Shares, shares_of
 from polyseme.utils import RandomStateLike, as_seed
 
 _DRAWN_NUMBERS = 1 << 24
 """Numbers in the draws of P(z|d) that are in memory at once."""
 _NO_SHARE = 1e-3
 """Intervals of P(z|d) that begin below this share begin at zero: no document says how far a share is below it."""
-_ROUNDING = 1e-9
-"""Tokens of a word in the mean document of a group, relative to its length, that are rounding errors."""
 _LEAST_TOKENS = 3
 """Expected number of tokens of a word in a topic from which the spread of the resamples is used as it is."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Shares of the topics in groups of documents.
-
-    Attributes
-    ----------
-    names : list
-        The groups.
-    documents : array of int of shape (n_groups,)
-        Number of documents with words in each group.
-    shares : Intervals of shape (n_groups, K)
-        Mean of P(z|d) over the documents of each group.
-    others : Intervals of shape (n_groups, K)
-        The same for all other documents that are in a group.
-    draws : array of shape (n_resamples, 2 n_groups, K)
-        Shares in the groups, then in the others, in every resample; NaN if a topic did not come back.
-    biases : array of shape (n_simulations, 2 n_groups, K)
-        Errors of these shares in documents drawn from the model. Their mean is subtracted from the estimates.
-    sampling : Sampling
-        Level and degrees of freedom of the intervals.
-    """
-
-    names: list[Any]
-    documents: Array
-    shares: Intervals
-    others: Intervals
-    draws: Floats = field(repr=False)
-    biases: Floats = field(repr=False)
-    sampling: Sampling = field(repr=False)
-
-    def compare(self, first: Any, second: Any = None) -> Differences:
-        """Return how much more of each topic a group has than another one.
-
-        Parameters
-        ----------
-        first : object
-            Name of a group.
-        second : object, default=None
-            Name of another group. None: all documents of the other groups.
-
-        Returns
-        -------
-        Differences
-            Share in the first group minus share in the second, one number per topic.
-        """
-        row = self._row(first)
-        other = row + len(self.names) if second is None else self._row(second)
-        return self._differences(np.array([row]), np.array([other]))[0]
-
-    def compare_all(self) -> Differences:
-        """Return the differences between every group and all documents of the other groups.
-
-        Returns
-        -------
-        Differences
-            Arrays of shape (n_groups, K). False discovery rates are over all of them.
-        """
-        rows = np.arange(len(self.names))
-        return self._differences(rows, rows + len(rows))
-
-    def _row(self, name: Any) -> int:
-        if name not in self.names:
-            raise InputError(f"There is no group {name!r}: the groups are {', '.join(map(repr, self.names))}.")
-        return self.names.index(name)
-
-    def _differences(self, first: Array, second: Array) -> Differences:
-        both = np.concatenate([self.shares.estimate, self.others.estimate])
-        spread = self.sampling.error(self.draws[:, first] - self.draws[:, second])
-        bias = Bias.of(self.biases[:, first] - self.biases[:, second])
-        error = np.sqrt(spread**2 + bias.variance)
-        return differences_of(both[first] - both[second], error, self.sampling.level, self.sampling.df)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +92,8 @@ class Bootstrap:
         Concentration of the Dirichlet prior of P(z|d): small if documents have few topics.
     vocabulary : array of str or None
         The word of each column.
+    notes : list of str
+        What makes the intervals too short, one sentence each; empty if nothing does.
     """
 
     level: float
@@ -195,6 +109,7 @@ class Bootstrap:
     groups: Shares | None
     concentration: float
     vocabulary: Array | None
+    notes: list[str]
 
     def doc_topic(self, X: Any, *, n_draws: int = 400, random_state: RandomStateLike = 0) -> Intervals:
         """Return P(z|d) of documents with intervals from draws of their posteriors, and of the topics.
@@ -236,7 +151,7 @@ class Bootstrap:
             shown = ", ".join(words)
             line = f"{k:>5} {weights.estimate[k]:>6.1%}  {interval:>14}  {self.returned[k]:>9.0%}  "
             lines.append(line + (shown if len(line + shown) <= 100 else shown[: 99 - len(line)] + "…"))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
     __repr__ = __str__
 
@@ -249,7 +164,7 @@ def bootstrap(
     clusters: Any = None,
     groups: Any = None,
     level: float = 0.95,
-    n_simulations: int = 20,
+    n_simulations: int = N_SIMULATIONS,
     n_words: int = 10,
     random_state: RandomStateLike = 0,
     n_jobs: int | None = None,
@@ -273,7 +188,7 @@ def bootstrap(
         the weight of each document in each group.
     level : float, default=0.95
         Level of the intervals.
-    n_simulations : int, default=20
+    n_simulations : int, default=12
         Number of fits to documents drawn from the model, which measure the bias of short documents. 0: no correction.
     n_words : int, default=10
         Number of words of each topic whose ranks and coherence get intervals.
@@ -300,127 +215,46 @@ def bootstrap(
 
 def intervals_of(fits: Resampling, model: Any, groups: Any, n_words: int) -> Bootstrap:
     """Return the result of `bootstrap` from its fits."""
-    counts, topics, sampling, level = fits.counts, fits.topics, fits.sampling, fits.sampling.level
-    names, membership = _membership(groups, counts.n_docs)
+    counts, topics = fits.counts, fits.topics
     words = top_words(word_amounts(model), n_words)
-    tables = _Tables(counts, membership, words)
-    shares = tables.shares(topics, np.ones(counts.n_docs))
-    resamples = [
-        _Resample(
-            np.where(matched.returned, tables.shares(matched.topics, weights), np.nan),
-            np.where(matched.returned[:, np.newaxis], _ranks(matched.topics, words), np.nan),
-            tables.coherence(weights),
-        )
-        for weights, matched in fits.resamples()
-    ]
-    found, expected = [], []
-    for theta, sample, _, matched in fits.simulations(shares[0]):
-        own = tables.with_counts(sample, fits.rows)
-        found.append(own.shares(matched.topics, np.ones(sample.n_docs)))
-        expected.append(own.means(theta))
+    pairs = _WordPairs(counts, words)
+    ranks, coherence = [], []
 
-    share_draws, ranks, coherence = (np.array(values) for values in zip(*resamples, strict=True))
-    drawn, true = (np.reshape(values, (len(found), *shares.shape)) for values in (found, expected))
-    biases = np.nan_to_num(drawn - true)
-    root_bias = Bias.of(np.nan_to_num(np.sqrt(drawn) - np.sqrt(true)))
-    share_error = np.sqrt(sampling.error(np.sqrt(share_draws)) ** 2 + root_bias.variance)
-    corrected = np.clip(shares - Bias.of(biases).mean, 0, 1)
-    share_parts = share_intervals(corrected, share_error, level, sampling.df)
-    n_groups = len(names)
+    def resamples() -> Iterator[Resampled]:
+        for resample in fits.resamples():
+            topics, returned = resample.matched
+            ranks.append(np.where(returned[:, np.newaxis], _ranks(topics, words), np.nan))
+            coherence.append(pairs.coherence(resample.weights))
+            yield resample
+
+    found = shares_of(fits, groups, resamples())
+    sampling, level = fits.sampling, fits.sampling.level
+    whole = pairs.coherence(np.ones(counts.n_docs))
     return Bootstrap(
         level,
         fits.n_resamples,
         fits.n_simulations,
-        _topic_intervals(topics, shares[0] * counts.totals.sum(), fits),
-        share_parts[0],
-        fits.spread.returned / fits.n_resamples,
+        _topic_intervals(topics, found.plain_weights * counts.totals.sum(), fits),
+        found.topic_weights,
+        fits.returned,
         0.5 * np.abs(topics - fits.fitted.topic_word).sum(axis=1),
         words,
-        sampling.quantiles(_ranks(topics, words), ranks),
-        normal_intervals(tables.coherence(np.ones(counts.n_docs)), sampling.error(coherence), level, sampling.df),
-        None
-        if groups is None
-        else Shares(
-            names, tables.n_documents, share_parts[1 : n_groups + 1], share_parts[n_groups + 1 :], share_draws[:, 1:],
-            biases[:, 1:], sampling,
-        ),
+        sampling.quantiles(_ranks(topics, words), np.array(ranks)),
+        normal_intervals(whole, sampling.error(np.array(coherence)), level, sampling.df),
+        None if groups is None else found.groups,
         fits.concentration,
         fits.fitted.vocabulary,
+        fits.notes,
     )  # fmt: skip
 
 
-class _Resample(NamedTuple):
-    shares: Floats
-    ranks: Floats
-    coherence: Floats
+class _WordPairs:
+    """Documents with pairs of shown words."""
 
-
-def _membership(groups: Any, n_documents: int) -> tuple[list[Any], sp.csr_array]:
-    """Return the names of groups, and the weights of the documents in them (groups x documents)."""
-    if groups is None:
-        return [], sp.csr_array((0, n_documents))
-    if sp.issparse(groups):
-        if groups.shape[1] != n_documents:
-            raise InputError(f"groups must have a column for each of the {n_documents} documents.")
-        return list(range(groups.shape[0])), sp.csr_array(groups, dtype=np.float64)
-    names, numbers = label_numbers(groups, n_documents)
-    known = np.flatnonzero(numbers >= 0)
-    shape = (len(names), n_documents)
-    return names, sp.csr_array((np.ones(known.size), (numbers[known], known)), shape=shape)
-
-
-class _Tables:
-    """Counts of words in the corpus and in groups, and of pairs of words in documents, for any weights of documents."""
-
-    def __init__(self, counts: SparseCounts, membership: sp.csr_array, words: Array) -> None:
-        self._counts, self._X, self._membership, self._words = counts, counts.matrix(), membership, words
-        inside = sp.csr_array(membership > 0, dtype=np.float64)
-        every = sp.csr_array(np.asarray(inside.sum(axis=0) > 0, dtype=np.float64).reshape(1, -1))
-        self._rows = sp.csr_array(sp.vstack([membership, inside, every]))
-        """Documents of each group with their weights, the same without weights, and documents of any group."""
-        self._lengths = counts.totals
-        self._inverse = np.divide(1, self._lengths, out=np.zeros(counts.n_docs), where=self._lengths > 0)
+    def __init__(self, counts: SparseCounts, words: Array) -> None:
         columns, places = np.unique(words, return_inverse=True)
         self._places = places.reshape(words.shape)
-        self._present = sp.csr_array(self._X[:, columns] > 0, dtype=np.float64)
-
-    def with_counts(self, counts: SparseCounts, rows: Array | None) -> _Tables:
-        """Return tables of other counts of the same words, for all documents or some rows of them."""
-        return _Tables(counts, self._membership if rows is None else self._membership[:, rows], self._words)
-
-    def _sums(self, weights: Floats, values: Any) -> Any:
-        """Return weighted sums over the documents of each group, then over all other documents of groups."""
-        sums = sp.csr_array(self._rows * weights) @ values
-        n = self._membership.shape[0]
-        others = np.ones((n, 1)) * sums[2 * n :] if isinstance(sums, np.ndarray) else sp.vstack([sums[2 * n :]] * n)
-        both = (sums[:n], others - sums[n : 2 * n])
-        return np.concatenate(both) if isinstance(sums, np.ndarray) else sp.csr_array(sp.vstack(both))
-
-    @property
-    def n_documents(self) -> Array:
-        """Number of documents with words in each group."""
-        return np.asarray((self._membership > 0) @ (self._lengths > 0).astype(np.int64))
-
-    def shares(self, topics: Floats, weights: Floats) -> Floats:
-        """Return P(z), then the shares of the topics in each group, then those in all other documents of groups."""
-        pooled = sp.csr_array(sp.csr_array(weights[np.newaxis]) @ self._X)
-        if self._membership.shape[0]:
-            groups = self._sums(weights * self._inverse * self._lengths.mean(), self._X)
-            groups.data[groups.data < _ROUNDING * self._lengths.mean()] = 0
-            groups.eliminate_zeros()
-            pooled = sp.csr_array(sp.vstack([pooled, groups]))
-        counts = sparse_counts(pooled, self._counts.dtype)
-        found = MaximumLikelihood().weights(counts, topics.astype(counts.dtype), None, n_threads=1).doc_topic
-        return np.where(counts.totals[:, np.newaxis] > 0, found, np.nan)
-
-    def means(self, theta: Floats) -> Floats:
-        """Return what `shares` estimates if the weights of the documents are `theta`."""
-        values = np.column_stack([theta, np.ones(len(theta))])
-        sums = (self._lengths @ values)[np.newaxis]
-        if self._membership.shape[0]:
-            sums = np.concatenate([sums, self._sums((self._lengths > 0).astype(np.float64), values)])
-        sizes = sums[:, -1:]
-        return np.divide(sums[:, :-1], sizes, out=np.full((len(sums), theta.shape[1]), np.nan), where=sizes > 0.5)
+        self._present = sp.csr_array(counts.matrix()[:, columns] > 0, dtype=np.float64)
 
     def coherence(self, weights: Floats) -> Floats:
         """Return the coherence of the words of each topic."""
@@ -432,8 +266,7 @@ class _Tables:
 def _ranks(topics: Floats, words: Array) -> Floats:
     """Return the rank of some words of each topic; 1 for the most probable word."""
     values = np.take_along_axis(topics, words, axis=1)
-    ordered = np.sort(topics, axis=1)
-    larger = [row.size - np.searchsorted(row, own, side="right") for row, own in zip(ordered, values, strict=True)]
+    larger = [(row > own[:, np.newaxis]).sum(axis=1) for row, own in zip(topics, values, strict=True)]
     return np.array(larger, dtype=np.float64) + 1
 
 
@@ -453,7 +286,7 @@ def _topic_intervals(topics: Floats, tokens: Floats, fits: Resampling) -> Interv
     known = (drawn > 0) & (bias.returned > 1)[:, np.newaxis]
     simulated = np.divide(fits.share * bias.variance, drawn, out=np.zeros(topics.shape), where=known)
     per_unit = np.maximum(per_unit, simulated)
-    unseen = Bias.of_moments(bias.mean, noise).variance
+    unseen = sampling.bias_of_moments(bias.mean, noise).variance
     per_unit += np.divide(unseen, topics, out=np.zeros(topics.shape), where=topics > 0)
     found = count_intervals(estimate, per_unit, sampling.level)
     unknown = spread.returned < 2

@@ -27,8 +27,8 @@ from polyseme.kernels import Array, Floats, SparseCounts
 from polyseme.metrics import top_words
 from polyseme.metrics.words import frame, word_amounts
 from polyseme.uncertainty.formula import Design
-from polyseme.uncertainty.intervals import Bias, Differences, Intervals, Sampling, differences_of, normal_intervals
-from polyseme.uncertainty.resampling import Resampling, linear_scores
+from polyseme.uncertainty.intervals import Differences, Intervals, Sampling, differences_of, normal_intervals
+from polyseme.uncertainty.resampling import N_SIMULATIONS, Resampling, linear_scores
 from polyseme.utils import RandomStateLike
 
 _POINTS = 50
@@ -102,6 +102,7 @@ class Effects:
     without_words: int
     missing: dict[str, int]
     estimable: float
+    _cautions: list[str] = field(repr=False)
     _design: Design = field(repr=False)
     _draws: Floats = field(repr=False)
     _biases: Floats = field(repr=False)
@@ -213,8 +214,8 @@ class Effects:
 
     def _combined(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return combinations of the coefficients (rows x K), and their standard errors."""
-        error = np.sqrt(self._sampling.error(rows @ self._draws) ** 2 + Bias.of(rows @ self._biases).variance)
-        return rows @ self.coefficients.estimate, error
+        bias = self._sampling.bias(rows @ self._biases)
+        return rows @ self.coefficients.estimate, np.sqrt(self._sampling.error(rows @ self._draws) ** 2 + bias.variance)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return a row for each coefficient and topic, as columns by name.
@@ -283,7 +284,7 @@ class Effects:
         lost = [f"{k} ({share:.0%})" for k, share in enumerate(self.returned.tolist()) if share < 0.9]
         if lost:
             lines.append(f"Topics that came back in few of the resamples: {', '.join(lost)}.")
-        return lines
+        return lines + self._cautions
 
     def __repr__(self) -> str:
         lines = [f"{self.formula}", " ".join([f"{'topic':<30}", *(f"{term[:30]:>30}" for term in self.terms)])]
@@ -328,7 +329,7 @@ def effects(
     clusters: Any = None,
     n_resamples: int = 100,
     level: float = 0.95,
-    n_simulations: int = 20,
+    n_simulations: int = N_SIMULATIONS,
     topic_names: Sequence[str] | None = None,
     random_state: RandomStateLike = 0,
     n_jobs: int | None = None,
@@ -356,7 +357,7 @@ def effects(
         Number of resamples.
     level : float, default=0.95
         Level of the intervals.
-    n_simulations : int, default=20
+    n_simulations : int, default=12
         Number of fits to documents drawn from the model, which measure the bias of short documents.
     topic_names : sequence of str, default=None
         Name of each topic. None: its three most characteristic words.
@@ -382,7 +383,7 @@ def effects(
 
 def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_names: Sequence[str] | None) -> Effects:
     """Return the result of `effects` from its fits."""
-    counts, sampling = fits.counts, fits.sampling
+    counts = fits.counts
     design = Design.of(formula, data, counts.totals > 0)
     regression, totals = _Regression(design), counts.word_totals(None)
     ones = np.ones(counts.n_docs)
@@ -409,7 +410,8 @@ def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_name
         estimated = simulated.coefficients(np.ones(sample.n_docs), sample, matched.topics, sample.word_totals(None))
         found.append(estimated - operator @ theta[own.rows])
     biases = np.reshape(found, (len(found), *estimate.shape))
-    bias = Bias.of(biases)
+    sampling = fits.sampling
+    bias = sampling.bias(biases)
     estimate = estimate - bias.mean
     error = np.sqrt(sampling.error(draws) ** 2 + bias.variance)
     every = differences_of(estimate, error, sampling.level, sampling.df)
@@ -433,11 +435,12 @@ def effects_of(fits: Resampling, model: Any, formula: str, data: Any, topic_name
         false_discovery_control(p_values, axis=None).reshape(p_values.shape),
         weights / weights.sum(),
         list(topic_names),
-        fits.spread.returned / fits.n_resamples,
+        fits.returned,
         len(design.rows),
         int((counts.totals == 0).sum()),
         design.missing,
         float(estimable.mean()),
+        fits.notes,
         design,
         draws,
         biases,
@@ -451,7 +454,7 @@ def _wald(estimate: Floats, draws: Floats, biases: Floats, sampling: Sampling) -
     `draws` are the coefficients in resamples, and `biases` their errors in drawn documents (both: draws x n x K).
     """
     n, K = estimate.shape
-    unseen = np.sqrt(Bias.of(biases).variance) * np.sign(biases.sum(axis=0))
+    unseen = np.sqrt(sampling.bias(biases).variance) * np.sign(biases.sum(axis=0))
     found = np.ones(K)
     for k in range(K):
         own = draws[np.isfinite(draws[:, :, k]).all(axis=1), :, k]

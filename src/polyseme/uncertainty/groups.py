@@ -13,8 +13,8 @@ from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.kernels import Array, Floats, SparseCounts, padded
 from polyseme.metrics.words import frame
-from polyseme.uncertainty.bootstrap import Shares
 from polyseme.uncertainty.intervals import differences_of
+from polyseme.uncertainty.shares import Shares
 
 SIGNIFICANT = 0.05
 """False discovery rate at which a difference is marked."""
@@ -77,6 +77,8 @@ class GroupComparison:
         The word of each column.
     returned : array of shape (K,)
         Share of the resamples in which each topic came back.
+    notes : list of str
+        What makes the intervals too short, one sentence each; empty if nothing does.
     left_out : int
         Number of documents of groups that are not compared, and without a group.
     """
@@ -88,6 +90,7 @@ class GroupComparison:
     topic_names: list[str]
     vocabulary: Sequence[str]
     returned: Floats
+    notes: list[str]
     left_out: int = 0
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -164,7 +167,7 @@ class GroupComparison:
             lines.append(
                 " ".join([f"{k:>3} {self.topic_names[k][:26]:<26}", *(f"{self.cell(g, k):>22}" for g in groups)])
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
 
 def tokens_of_topics(counts: SparseCounts, fitted: FittedTopics) -> Iterator[sp.csr_array]:

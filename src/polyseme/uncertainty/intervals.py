@@ -100,11 +100,6 @@ def count_intervals(estimate: Floats, variance: Floats, level: float) -> Interva
     return Intervals(estimate, low, high, np.sqrt(estimate * variance))
 
 
-_UNSEEN_BIAS = 1.5
-"""Bias that remains after correction, as a multiple of the bias that was subtracted. Documents drawn from the fitted
-topics show only a part of their bias, because these topics have it already."""
-
-
 class Bias(NamedTuple):
     """Bias of estimates, measured in documents drawn from the model."""
 
@@ -112,19 +107,6 @@ class Bias(NamedTuple):
     """Mean bias, which is subtracted; zero without drawn documents."""
     variance: Floats
     """Variance of what remains: of the mean, and of the part of the bias that drawn documents do not show."""
-
-    @classmethod
-    def of(cls, draws: Floats) -> Bias:
-        """Return the bias from the errors of estimates in every drawn corpus (first axis)."""
-        if not len(draws):
-            return cls(np.zeros(draws.shape[1:]), np.zeros(draws.shape[1:]))
-        noise = draws.var(axis=0, ddof=1) / len(draws) if len(draws) > 1 else np.zeros(draws.shape[1:])
-        return cls.of_moments(draws.mean(axis=0), noise)
-
-    @classmethod
-    def of_moments(cls, mean: Floats, noise: Floats) -> Bias:
-        """Return the bias from the mean error and the variance of this mean."""
-        return cls(mean, noise + _UNSEEN_BIAS**2 * np.maximum(mean**2 - noise, 0))
 
 
 @dataclass(frozen=True)
@@ -136,6 +118,19 @@ class Sampling:
     """Degrees of freedom of the spread of the resamples."""
     inflation: float
     """Factor of standard errors: the spread of resamples of n units is too small by the root of (n - 1) / n."""
+    unseen: float = 0.0
+    """Bias that remains after correction, as a multiple of the bias that was subtracted."""
+
+    def bias(self, draws: Floats) -> Bias:
+        """Return the bias from the errors of estimates in every drawn corpus (first axis)."""
+        if not len(draws):
+            return Bias(np.zeros(draws.shape[1:]), np.zeros(draws.shape[1:]))
+        noise = draws.var(axis=0, ddof=1) / len(draws) if len(draws) > 1 else np.zeros(draws.shape[1:])
+        return self.bias_of_moments(draws.mean(axis=0), noise)
+
+    def bias_of_moments(self, mean: Floats, noise: Floats) -> Bias:
+        """Return the bias from the mean error and the variance of this mean."""
+        return Bias(mean, noise + self.unseen**2 * np.maximum(mean**2 - noise, 0))
 
     def error(self, draws: Floats) -> Floats:
         """Return the standard error of an estimate from its values in the resamples (first axis), which may be NaN."""

@@ -6,7 +6,13 @@ with those of this fit. What is estimated from each of them is up to the caller:
 Of more than 50,000 documents, the fits take a sample of 50,000 of them, drawn once. A resample of n documents then
 draws from the sample n times (the bag of little bootstraps), so that the spread of the topics is that of n documents,
 and its topics are moved by the difference between the topics of all documents and of the sample.
-What is estimated with these topics uses all documents, with weights that are drawn for it, independently.
+What is estimated with these topics uses all documents, with weights that are drawn for it, independently. Documents
+in shards are read part by part, and the model is taken as it is: only its fit to the sample is continued.
+
+Documents drawn from the model show only a part of the bias of short documents, because the topics of the model have it
+already. The bias comes from the errors of the weights of documents, whose variance falls with the number of tokens n,
+beside the variance of the weights themselves, which falls with their concentration c. So c / n says how much of the
+bias is left (`Resampling.shortness`).
 
 References
 ----------
@@ -17,6 +23,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -51,11 +58,16 @@ _LEAST_CONCENTRATION, _MOST_CONCENTRATION = 0.02, 100.0
 """Limits of the concentration of the prior, divided by the number of topics."""
 _LEAST_MEAN = 1e-3
 """Smallest mean weight of a topic in the prior."""
+_UNSEEN, _SHORT, _TOO_SHORT = 1.5, 0.05, 0.08
+"""Bias that remains after correction, as a multiple of that of drawn documents; shortness from which it grows in
+proportion to it; and shortness above which intervals are called too short. See benchmarks/short_documents.py."""
 _BURN_IN = 50
 """Steps of Gibbs sampling that are not used."""
 _STEPS = 5
 """Steps of Gibbs sampling with the same topics."""
-_MOST_DOCUMENTS = 50_000
+N_SIMULATIONS = 12
+"""Fits to drawn documents, unless a number is given."""
+MOST_DOCUMENTS = 50_000
 """Number of documents above which topics are fitted to a sample of documents."""
 _NUMBERS = 1 << 24
 """Numbers in the weights of documents of the fits that are in memory at once."""
@@ -155,6 +167,16 @@ class Moments:
         return np.asarray(np.maximum(self._squares - n * self.mean**2, 0) / np.maximum(n - 1, 1))
 
 
+class Population(NamedTuple):
+    """Documents that are too many for memory, of which a sample is at hand."""
+
+    n_documents: int
+    rows: Array
+    """The documents of the sample."""
+    parts: Callable[[], Iterable[Any]]
+    """Returns the counts of all documents, part by part (CSR)."""
+
+
 class Resampled(NamedTuple):
     """A fit to resampled documents."""
 
@@ -181,9 +203,11 @@ class Resampling:
     fitted : FittedTopics
         The model.
     counts : SparseCounts
-        The documents, with the words that the model knows.
-    sampling : Sampling
-        Level and degrees of freedom of the intervals.
+        The documents in memory, with the words that the model knows: all, or a sample of a population.
+    loaded : array of int or slice
+        Rows of `counts` among all documents.
+    n_documents : int
+        Number of all documents.
     rows : array of int or None
         The documents that resamples and simulations are fitted to; None: all.
     """
@@ -200,7 +224,8 @@ class Resampling:
         random_state: RandomStateLike,
         n_jobs: int | None,
         progress: Callable[[int, int], Any] | None,
-        most_documents: int | None = _MOST_DOCUMENTS,
+        most_documents: int | None = MOST_DOCUMENTS,
+        population: Population | None = None,
     ) -> None:
         self.fitted = checked_model(model)
         self.n_resamples = check_integer("n_resamples", n_resamples, least=2)
@@ -208,15 +233,19 @@ class Resampling:
         if not 0 < level < 1:
             raise InputError(f"level must be between 0 and 1, got {level}.")
         counts = checked_counts(X, self.fitted.topic_word.shape[1])
-        self.counts, _ = select_known_words(counts, np.asarray(self.fitted.topic_word.sum(axis=0) > 0))
-        self._units = Units.of(clusters, self.counts.n_docs)
+        self._known = np.asarray(self.fitted.topic_word.sum(axis=0) > 0)
+        self.counts, _ = select_known_words(counts, self._known)
+        self._population = population
+        self.loaded = slice(None) if population is None else population.rows
+        self.n_documents = self.counts.n_docs if population is None else population.n_documents
+        self._units = Units.of(clusters, self.n_documents)
         n = self._units.n
-        self.sampling = Sampling(level, min(self.n_resamples, n) - 1, float(np.sqrt(n / (n - 1))))
+        self._sampling = Sampling(level, min(self.n_resamples, n) - 1, float(np.sqrt(n / (n - 1))))
         self._seed, self._progress, self._done = as_seed(random_state), progress, 0
         n_threads = effective_threads(check_n_jobs(n_jobs))
         self._fits = self._own_fits = Fits(self.counts, self.fitted.n_topics, n_threads)
-        self.rows = None
-        if most_documents is not None and self.counts.n_docs > most_documents:
+        self.rows = None if population is None else population.rows
+        if population is None and most_documents is not None and self.counts.n_docs > most_documents:
             self.rows = sample_rows(self.counts.n_docs, most_documents, self._seed)
             part = sparse_counts(sp.csr_array(self.counts.matrix()[self.rows]), self.counts.dtype)
             self._own_fits = Fits(part, self.fitted.n_topics, n_threads)
@@ -224,22 +253,59 @@ class Resampling:
     @property
     def share(self) -> float:
         """Share of the documents that resamples and simulations are fitted to."""
-        return self._own_fits.counts.n_docs / self.counts.n_docs
+        return self._own_fits.counts.n_docs / self.n_documents
+
+    def parts(self) -> Iterable[SparseCounts]:
+        """Return the counts of all documents, part by part."""
+        if self._population is None:
+            return [self.counts]
+        parts = (sparse_counts(part, self.counts.dtype) for part in self._population.parts())
+        return (select_known_words(part, self._known)[0] for part in parts)
 
     @cached_property
     def center(self) -> BatchFit:
-        """Fit that continues from the model to convergence."""
+        """Fit that continues from the model to convergence, of the documents in memory."""
         return self._fits.one(Problem(self.fitted.n_topics, self.fitted.topic_word))
 
     @cached_property
     def topics(self) -> Floats:
-        """P(w|z) of the fit that continues from the model (K x n_words)."""
-        return self.center.topic_word.astype(np.float64)
+        """P(w|z) of the fit that continues from the model (K x n_words); of a population those of the model."""
+        found = self.center if self._population is None else self.fitted
+        return found.topic_word.astype(np.float64)
 
     @cached_property
     def concentration(self) -> float:
         """Concentration of the Dirichlet prior of P(z|d)."""
         return pair_concentration(self.counts, self.topics)
+
+    @property
+    def sampling(self) -> Sampling:
+        """Level, degrees of freedom and unseen bias of the intervals."""
+        return replace(self._sampling, unseen=_UNSEEN * max(1.0, self.shortness / _SHORT))
+
+    @cached_property
+    def shortness(self) -> float:
+        """Concentration of P(z|d), divided by the mean number of tokens of a document."""
+        return self.concentration / float(self.counts.totals.mean())
+
+    @property
+    def notes(self) -> list[str]:
+        """What makes the intervals too short, one sentence each."""
+        if self.shortness <= _TOO_SHORT or self.fitted.n_topics == 1:
+            return []
+        return [
+            f"The documents are too short for {self.fitted.n_topics} topics ({self.counts.totals.mean():.0f} words on "
+            "average): topics are blurred, differences too small, and intervals too short. Fit fewer topics, or join "
+            "short documents that belong together."
+        ]
+
+    @cached_property
+    def _own_center(self) -> BatchFit:
+        """Fit to the documents that resamples are fitted to, which continues from that of all documents."""
+        if self.rows is None or self._population is not None:
+            return self.center
+        start = (self.center.doc_topic[self.rows], self.center.topic_word)
+        return self._own_fits.one(Problem(self.fitted.n_topics, start))
 
     @cached_property
     def spread(self) -> Moments:
@@ -251,6 +317,11 @@ class Resampling:
         """Differences of the topics of the simulations that were yielded."""
         return Moments(mixed_topics(self._own_fits.counts, self.topics))
 
+    @property
+    def returned(self) -> Floats:
+        """Share of the resamples in which each topic came back."""
+        return self.spread.returned / self.n_resamples
+
     def _finished(self) -> None:
         self._done += 1
         if self._progress is not None:
@@ -258,9 +329,7 @@ class Resampling:
 
     def resamples(self) -> Iterator[Resampled]:
         """Yield the fits to resampled documents."""
-        K, own = self.fitted.n_topics, self.center
-        if self.rows is not None:
-            own = self._own_fits.one(Problem(K, (self.center.doc_topic[self.rows], self.center.topic_word)))
+        K, own = self.fitted.n_topics, self._own_center
         start, shift = (own.doc_topic, own.topic_word), self.topics - own.topic_word
         drawn: list[Floats] = []
 
@@ -338,7 +407,7 @@ def linear_scores(topics: Floats, totals: Floats) -> Floats:
     Words are weighted by the inverse of their numbers of tokens, `totals`, as in the likelihood of a mean document.
     """
     weighted = topics * np.divide(totals.sum(), totals, out=np.zeros(totals.size), where=totals > 0)
-    return np.asarray(np.linalg.lstsq(weighted @ topics.T, weighted, rcond=None)[0])
+    return np.asarray(np.linalg.pinv(weighted @ topics.T) @ weighted)
 
 
 def pair_concentration(counts: SparseCounts, topics: Floats) -> float:

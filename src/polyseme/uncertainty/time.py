@@ -83,6 +83,8 @@ class Timeline:
         The word of each column.
     left_out : int
         Number of documents without a time.
+    notes : list of str
+        What makes the intervals too short, one sentence each; empty if nothing does.
     topic_word : array of shape (K, n_words)
         P(w|z).
     tokens : list of sparse arrays of shape (n_periods, n_words)
@@ -102,6 +104,7 @@ class Timeline:
     topic_names: list[str]
     vocabulary: Sequence[str]
     left_out: int
+    notes: list[str]
     topic_word: Array
     tokens: list[sp.csr_array]
 
@@ -217,7 +220,7 @@ class Timeline:
         for k in self.order:
             change = f"{self.earlier.estimate[k]:>6.1%} to {self.later.estimate[k]:>6.1%} {self.mark(k)}"
             lines.append(f"{k:>3} {self.topic_names[k][:30]:<30} {change}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
 
 def shrunk(tokens: Floats, topic: Array, shrinkage: Shrinkage) -> Floats:

@@ -71,6 +71,8 @@ def groups(
         screen.print(
             f"Topics that came back in few of the resamples, so that little is known of them: {', '.join(lost)}."
         )
+    for note in found.notes:
+        screen.print(note)
     if found.left_out:
         screen.print(f"{found.left_out:,} documents are in none of these groups; --most shows more groups.")
 
@@ -84,7 +86,13 @@ def groups_as_dict(found: GroupComparison) -> schemas.Groups:
         }
         for word in found.words
     ]  # fmt: skip
-    return {"by": found.by, "shares": as_rows(found.to_dict()), "words": words, "left_out": found.left_out}
+    return {
+        "by": found.by,
+        "shares": as_rows(found.to_dict()),
+        "words": words,
+        "left_out": found.left_out,
+        "notes": found.notes,
+    }
 
 
 def _groups_side_by_side(n_groups: int, width: int) -> list[range]:

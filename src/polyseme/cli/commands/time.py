@@ -62,6 +62,8 @@ def time(
     )
     for line in _word_lines(found):
         screen.print(line)
+    for note in found.notes:
+        screen.print(note)
     if found.left_out:
         screen.print(f"{found.left_out:,} documents have no date.")
 
@@ -85,7 +87,10 @@ def timeline_as_dict(found: Timeline) -> schemas.Time:
         for word in found.words
     ]  # fmt: skip
     shares = as_rows(found.to_dict())
-    return {"every": found.every, "shares": shares, "topics": topics, "words": words, "left_out": found.left_out}
+    return {
+        "every": found.every, "shares": shares, "topics": topics, "words": words, "left_out": found.left_out,
+        "notes": found.notes,
+    }  # fmt: skip
 
 
 def _table(found: Timeline, width: int) -> Table:
