@@ -21,8 +21,8 @@ SIGNIFICANT = 0.05
 _LEAST_TOKENS = 10
 """Expected number of tokens of a word in a topic from which its use is compared."""
 _LEAST_DOCUMENTS = 5
-"""Effective number of documents with the word in one of the sides, (sum of tokens)^2 / sum of squares, from which the
-variance between documents is known."""
+"""Effective number of documents with the word, (sum of tokens)^2 / sum of squares, from which the variance between
+documents is known, on the side that uses it more."""
 _PSEUDO = 0.5
 """Tokens that are added to those of a word on each side, so that no ratio is infinite."""
 
@@ -215,7 +215,8 @@ def compare_words(
         for group in range(n_groups):
             (inside_tokens, share, effective), (outside_tokens, other, others) = sums[group], sums[n_groups + group]
             enough = inside_tokens + outside_tokens > _LEAST_TOKENS
-            tested = np.flatnonzero(enough & (np.maximum(effective, others) > _LEAST_DOCUMENTS))
+            with_more = np.where(share > other, effective, others)
+            tested = np.flatnonzero(enough & (with_more > _LEAST_DOCUMENTS))
             log_ratio = np.log(share[tested] / other[tested])
             error = np.sqrt(variances[group][tested] + variances[n_groups + group][tested])
             found += list(zip([group] * tested.size, [topic] * tested.size, tested, log_ratio, error, strict=True))

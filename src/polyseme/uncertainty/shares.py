@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -124,10 +125,11 @@ def shares_of(fits: Resampling, groups: Any, resamples: Iterable[Resampled]) -> 
     while batch := list(islice(remaining, at_once)):
         found = tables.shares([(matched.topics, weights) for weights, matched in batch])
         draws += [np.where(one.matched.returned, own, np.nan) for one, own in zip(batch, found, strict=True)]
-    drawn, true = [], []
+    drawn: list[Floats] = []
+    true: list[Floats] = []
     simulated_groups = membership if fits.rows is None else membership[:, fits.rows]
     for theta, sample, _, matched in fits.simulations(shares[0]):
-        own_tables = _Tables(lambda sample=sample: [sample], simulated_groups)
+        own_tables = _Tables(partial(list, [sample]), simulated_groups)
         drawn += own_tables.shares([(matched.topics, np.ones(sample.n_docs))])
         true.append(own_tables.means(theta))
     sampling, share_draws = fits.sampling, np.array(draws)

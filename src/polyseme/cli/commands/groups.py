@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_WORDS = 4
 """Words of a topic and group that are shown."""
+_LEAST_SHARE = 0.05
+"""Share of a topic in a group from which its words are shown: below it, most tokens are those of other topics."""
 _MOST_LINES = 12
 """Topics and groups whose words are shown."""
 
@@ -104,7 +106,8 @@ def _groups_side_by_side(n_groups: int, width: int) -> list[range]:
 
 def _shares_table(found: GroupComparison, groups: range, width: int) -> Table:
     table = Table(header_style="bold")
-    column = 20 if len(groups) < 4 else 12
+    column = max(12, min(20, (width - 34) // len(groups)))
+    separator = " " if column == 20 else "\n"
     table.add_column("topic\n", overflow="ellipsis", no_wrap=True, max_width=max(16, width - column * len(groups) - 4))
     for g in groups:
         table.add_column(
@@ -116,9 +119,7 @@ def _shares_table(found: GroupComparison, groups: range, width: int) -> Table:
             max_width=column - 3,
         )
     for k in found.order:
-        table.add_row(
-            f"{k} {found.topic_names[k]}", *(found.cell(g, k, " " if len(groups) < 4 else "\n") for g in groups)
-        )
+        table.add_row(f"{k} {found.topic_names[k]}", *(found.cell(g, k, separator) for g in groups))
     return table
 
 
@@ -126,7 +127,7 @@ def _word_lines(found: GroupComparison) -> list[str]:
     """Return the words that groups use more, a line for each topic and group, the most certain ones first."""
     words: dict[tuple[int, int], list[str]] = {}
     for word in found.words:
-        if word.log_ratio > 0:
+        if word.log_ratio > 0 and found.groups.shares.estimate[word.group, word.topic] >= _LEAST_SHARE:
             words.setdefault((word.topic, word.group), []).append(found.vocabulary[word.word])
     lines = [
         f"{found.topic_names[topic].partition(',')[0]}, {found.groups.names[group]}: {', '.join(more[:_MOST_WORDS])}"
