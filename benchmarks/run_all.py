@@ -106,6 +106,7 @@ BENCHMARKS = {
     "interval_coverage": Benchmark(
         "Coverage of intervals", "--topics 5 --documents 200 --lengths 100 --repetitions 2 --resamples 10", ""
     ),
+    "resamples": Benchmark("Resamples of 20 Newsgroups", "--documents 500 --resamples 3 --topics 5", ""),
     "short_documents": Benchmark("Documents that are too short", "--repetitions 1 --cells 1", ""),
     "word_contrasts": Benchmark("Signs of word contrasts", "--topics 5 --lengths 100 --repetitions 1", ""),
     "blogs": Benchmark("Groups, effects and time of weblogs", "--topics 5 --resamples 5", ""),

@@ -40,7 +40,10 @@ from polyseme.metrics.coherence import Cooccurrence, coherence_of
 from polyseme.metrics.words import word_amounts
 from polyseme.uncertainty.intervals import Intervals, count_intervals, normal_intervals
 from polyseme.uncertainty.resampling import (
+    FREQUENT,
     N_SIMULATIONS,
+    UNSEEN,
+    Moments,
     Resampled,
     Resampling,
     checked_counts,
@@ -270,6 +273,20 @@ def _ranks(topics: Floats, words: Array) -> Floats:
     return np.array(larger, dtype=np.float64) + 1
 
 
+def _blurred(topics: Floats, bias: Moments, noise: Floats, fits: Resampling) -> Floats:
+    """Return the variance per unit that short documents add to each topic (K x 1).
+
+    They blur other words than those whose bias drawn documents show, so it is that of a typical word of the topic.
+    """
+    rates = np.zeros((len(topics), 1))
+    squares = np.maximum(bias.mean**2 - noise, 0)
+    for rate, own, topic in zip(rates, squares, topics, strict=True):
+        frequent = topic > FREQUENT
+        if frequent.any():
+            rate[0] = np.median(own[frequent] / topic[frequent])
+    return (fits.sampling.unseen**2 - UNSEEN**2) * rates if fits.n_simulations else rates
+
+
 def _topic_intervals(topics: Floats, tokens: Floats, fits: Resampling) -> Intervals:
     """Return intervals for P(w|z). `tokens` are the expected numbers of tokens of the topics."""
     spread, bias, sampling = fits.spread, fits.bias, fits.sampling
@@ -287,7 +304,9 @@ def _topic_intervals(topics: Floats, tokens: Floats, fits: Resampling) -> Interv
     simulated = np.divide(fits.share * bias.variance, drawn, out=np.zeros(topics.shape), where=known)
     per_unit = np.maximum(per_unit, simulated)
     unseen = sampling.bias_of_moments(bias.mean, noise).variance
-    per_unit += np.divide(unseen, topics, out=np.zeros(topics.shape), where=topics > 0)
+    per_unit += np.maximum(
+        np.divide(unseen, topics, out=np.zeros(topics.shape), where=topics > 0), _blurred(topics, bias, noise, fits)
+    )
     found = count_intervals(estimate, per_unit, sampling.level)
     unknown = spread.returned < 2
     for part in (found.low, found.high, found.error):

@@ -58,7 +58,9 @@ _LEAST_CONCENTRATION, _MOST_CONCENTRATION = 0.02, 100.0
 """Limits of the concentration of the prior, divided by the number of topics."""
 _LEAST_MEAN = 1e-3
 """Smallest mean weight of a topic in the prior."""
-_UNSEEN, _SHORT, _TOO_SHORT = 1.5, 0.05, 0.08
+FREQUENT = 1e-3
+"""P(w|z) of words whose bias is typical of a topic."""
+UNSEEN, _SHORT, _TOO_SHORT = 1.5, 0.03, 0.06
 """Bias that remains after correction, as a multiple of that of drawn documents; shortness from which it grows in
 proportion to it; and shortness above which intervals are called too short. See benchmarks/short_documents.py."""
 _BURN_IN = 50
@@ -281,7 +283,7 @@ class Resampling:
     @property
     def sampling(self) -> Sampling:
         """Level, degrees of freedom and unseen bias of the intervals."""
-        return replace(self._sampling, unseen=_UNSEEN * max(1.0, self.shortness / _SHORT))
+        return replace(self._sampling, unseen=UNSEEN * max(1.0, self.shortness / _SHORT))
 
     @cached_property
     def shortness(self) -> float:
