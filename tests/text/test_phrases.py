@@ -77,6 +77,20 @@ def test_a_signature_and_a_part_of_a_longer_phrase_are_left_out() -> None:
     assert not [name for name in names if "Henry" in name or "Toronto" in name]
 
 
+def test_names_of_authors_are_left_out_unless_texts_are_lists_of_names() -> None:
+    signed = [
+        f"{text}\nThe view of Tony Blair. {WORDS[number % 12]}. Jane Doe, {WORDS[number % 11]}"
+        for number, text in enumerate(texts_with("hard drive", "point of view"))
+    ]
+    names = found(signed).names
+    assert "Jane Doe" not in names
+    assert {"Tony Blair", "hard drive"} <= set(names)
+    listed = [
+        f"{WORDS[n % 12]}, Jane Doe, {WORDS[n % 11]}; {WORDS[n % 7]}, Tony Blair, {WORDS[n % 5]}" for n in range(60)
+    ]
+    assert {"Jane Doe", "Tony Blair"} <= set(found(listed).names)
+
+
 def test_common_neighbors_are_not_a_phrase() -> None:
     """The words of a pair that occurs as often as expected by chance have an NPMI of about zero."""
     words = np.random.default_rng(0).choice(["stone", "river", "cloud", "mouse"], size=(200, 30))

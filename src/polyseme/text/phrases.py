@@ -9,6 +9,8 @@ not words. A phrase must
 - have an NPMI of at least MIN_NPMI; for three words, this is the smaller NPMI of the two divisions into two parts;
 - have different words around it: the number of its distinct contexts (the word before and the word after) is at least
   MIN_CONTEXTS of the number of its occurrences. A signature or a heading has the same context everywhere;
+- if it is written with capitals, be part of sentences: have a stop word next to it or one word further at least
+  MIN_IN_SENTENCES times as often as other phrases. Names of authors are in signatures instead;
 - not be part of one longer phrase in MAX_FRAGMENT of its occurrences, as "Salt Lake" is part of "Salt Lake City".
 """
 
@@ -30,6 +32,7 @@ from polyseme.text.words import WordRules
 
 MIN_NPMI = 0.25
 MIN_CONTEXTS = 0.3
+MIN_IN_SENTENCES = 0.1
 MAX_FRAGMENT = 0.7
 _CONTEXTS = 200
 """Largest number of occurrences of a phrase whose contexts are compared; more occurrences have few new contexts."""
@@ -81,6 +84,9 @@ def find_topic_phrases(rules: WordRules, texts: Iterable[str], excluded: frozens
     candidates = candidates.where(candidates.n_documents >= least_documents)
     candidates = candidates.where(candidates.npmi >= MIN_NPMI)
     candidates = candidates.where(candidates.distinct_contexts() >= MIN_CONTEXTS)
+    in_sentences = candidates.near_stop_words()
+    often = MIN_IN_SENTENCES * np.median(in_sentences) if len(candidates) else 0.0
+    candidates = candidates.where((in_sentences >= often) | ~candidates.has_capitals())
     candidates = candidates.where(candidates.largest_extension() < MAX_FRAGMENT)
     names = candidates.names(tokens.written)
     columns = _binary(rules.count(iter([names])).matrix()) if names else sp.csr_array((0, len(rules.columns)))
@@ -120,6 +126,9 @@ class _Tokens:
         known = {self.lower[number] for number in np.flatnonzero(is_known).tolist()}
         self.bare = self._bare_words(determiners(language))
         self.name_words = NameWords(language, self.written, known, self.bare)
+        self.is_stop: Mask = self._mask(form in rules.tokens.stops for form in self.lower)
+        self.has_capital: Mask = self._mask(form in self.written for form in self.lower)
+        """Whether the word usually has capitals."""
         self._stops, joined = rules.tokens.stops, len(rules.phrases) > 0  # then a word may be counted only in phrases
         content = [
             (counted or joined) and form not in self._stops
@@ -267,6 +276,21 @@ class _Candidates:
         contexts = _distinct_rows(self.phrase[sampled], before, after)[0]
         taken = np.bincount(self.phrase[sampled], minlength=len(self))
         return np.bincount(contexts, minlength=len(self)) / np.maximum(taken, 1)
+
+    def near_stop_words(self) -> Array:
+        """Return the share of the occurrences of each candidate with a stop word among two words before or after."""
+        tokens, joined = self.tokens, self.tokens.joined
+        follows = np.append(joined & np.append(tokens.is_stop[1:], False), False)
+        near_end = follows[:-1] | (joined & follows[1:])
+        follows = np.append(False, joined[:-1] & tokens.is_stop[:-1])
+        near_start = follows | np.append(False, joined[:-1] & follows[:-1])
+        near = near_start[self.first] | near_end[self.first + self.length - 1]
+        return np.bincount(self.phrase, near, len(self)) / np.maximum(self.counts, 1)
+
+    def has_capitals(self) -> Array:
+        """Return whether most occurrences of each candidate begin and end with words that usually have capitals."""
+        has = self.tokens.has_capital[self.first] & self.tokens.has_capital[self.first + self.length - 1]
+        return 2 * np.bincount(self.phrase, has, len(self)) > self.counts
 
     def largest_extension(self) -> Array:
         """Return the largest share of the occurrences of each candidate that have the same word before, or after."""
