@@ -28,7 +28,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from common import NEWS_TEXTS, THREADS, describe_machine, load_lines, report_figure
 from polyseme.datasets import docstrings
 from polyseme.runs.models import make_model
-from polyseme.selection import consensus_topics
+from polyseme.selection.reading import shared_topics
 from polyseme.text import Vectorizer
 
 SEEDS = 5
@@ -53,7 +53,7 @@ def mixture(counts: sp.csr_array, n_topics: int, seed: int) -> Any:
 
 
 def plsa(counts: sp.csr_array, n_topics: int, seed: int) -> Any:
-    start = consensus_topics(counts, n_topics, random_state=seed, n_jobs=THREADS)
+    start = shared_topics(counts, n_topics, random_state=seed, n_jobs=THREADS)
     return make_model("plsa", n_topics, random_state=seed, start=start, n_jobs=THREADS).fit(counts)
 
 

@@ -1,7 +1,7 @@
 """How much the topics of a fit with a given number of topics depend on the seed.
 
 For corpora with labels and as many topics as labels, NMI of the largest topics of documents with the labels, for five
-seeds: of fits from the topics that several short fits share (`polyseme.selection.consensus_topics`, the start of
+seeds: of fits from the topics that several short fits share (`polyseme.selection.reading.shared_topics`, the start of
 `polyseme fit -k`), and of fits from the start of the estimator's default. The figure of a row is the worst NMI as a
 share of the best one.
 
@@ -40,7 +40,7 @@ from common import (
 )
 from polyseme import PLSA
 from polyseme.runs.models import make_model
-from polyseme.selection import consensus_topics
+from polyseme.selection.reading import shared_topics
 from polyseme.solvers.initialize import STARTS
 from polyseme.text import Vectorizer
 
@@ -130,7 +130,7 @@ def main() -> None:
         if arguments.quick:
             rows = np.random.default_rng(0).permutation(len(labels))[:QUICK_DOCUMENTS]
             counts, labels, seeds, models = counts[rows], labels[rows], range(2), models[:1]
-        shared = [consensus_topics(counts, len(set(labels)), n_jobs=THREADS, random_state=seed) for seed in seeds]
+        shared = [shared_topics(counts, len(set(labels)), n_jobs=THREADS, random_state=seed) for seed in seeds]
         for model in models:
             for start, topics in (("shared", shared), ("default", [None] * len(seeds))):
                 found = [agreement(model, counts, labels, seed, topics[seed]) for seed in seeds]

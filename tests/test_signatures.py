@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linear_sum_assignment, minimize
 
 from polyseme import InputError
-from polyseme.signatures import SUBSTITUTIONS, assign, extract, match, read_spectra
+from polyseme.signatures import SUBSTITUTIONS, assign, extract, match, read_spectra, refine
 
 TYPES = [f"{before}[{change}]{after}" for change in SUBSTITUTIONS for before, after in product("ACGT", repeat=2)]
 
@@ -98,6 +98,33 @@ def test_exposures_are_sparse_and_their_intervals_cover():
     covered = (found.lower[:, :3] <= exposures) & (exposures <= found.upper[:, :3])
     assert 0.9 <= covered[exposures > 0].mean() <= 0.99
     assert found.table.columns == ["sample", "signature", "mutations", "lower", "upper"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_refined_signatures_explain_samples_by_fewer_exposures(seed):
+    rng = np.random.default_rng(seed)
+    signatures = rng.dirichlet(np.full(96, 0.3), 4)
+    active = rng.random((150, 4)) < [0.9, 0.7, 0.5, 0.5]
+    exposures = active * rng.lognormal(np.log(2000), 0.5, active.shape)
+    counts = rng.poisson(exposures @ signatures)
+    extracted = extract(counts, 4, n_fits=3, n_jobs=1).model.components_
+    refined = refine(counts, extracted)
+
+    def false_exposures(table):
+        units = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (signatures, table)]
+        order = linear_sum_assignment(-units[0] @ units[1].T)[1]
+        return (~active & (assign(counts, table[order]).values > 0)).sum() / (~active).sum()
+
+    assert false_exposures(refined) <= 0.02
+    assert false_exposures(extracted) >= 0.03
+    np.testing.assert_allclose(refined.sum(axis=1), 1)
+
+
+def test_signatures_that_cannot_be_improved_are_returned():
+    counts, signatures, _ = planted(n_samples=4, mutations=20)
+    given = np.vstack([signatures, np.full(96, 1 / 96)])
+    refined = refine(np.zeros_like(counts), given)
+    np.testing.assert_array_equal(refined, given)
 
 
 def test_exposures_maximize_the_likelihood():

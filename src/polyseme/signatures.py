@@ -1,8 +1,9 @@
 """Mutational signatures: reading spectra of mutations, extraction, comparison with a reference, and exposures.
 
 A spectrum counts the mutations of a sample by type, and a signature is P(type | process): samples are documents, types
-of mutations words, and signatures topics. `extract` is the consensus of fits to Poisson resamples; `match` compares
-signatures with those of a table, such as a download of COSMIC; `assign` explains samples by few of the signatures.
+of mutations words, and signatures topics. `extract` is the consensus of fits to Poisson resamples; `refine` finds the
+signatures near them that explain the samples by few exposures; `match` compares signatures with those of a table, such
+as a download of COSMIC; `assign` explains samples by few of the signatures.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from polyseme.metrics.words import frame
 from polyseme.selection.consensus import Consensus, consensus
 from polyseme.utils import RandomStateLike, check_share
 
-__all__ = ["assign", "extract", "match", "read_spectra"]
+__all__ = ["assign", "extract", "match", "read_spectra", "refine"]
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 """Substitutions of single bases, in the order in which spectra are drawn."""
@@ -37,6 +38,12 @@ _EM_GAIN = 1e-3
 """Gain of `_EM_ROUND` steps in nats at which the exposures of a sample are final."""
 _FIRST_SHARE = 1e-3
 """Share of a sample's mutations with which a signature is tried."""
+_SIGNIFICANCE = 0.01
+_REFINE_LIMITS = (64, 64, 8, 8, 1, 1, 1)
+"""Multiples of the limit of `assign` at which `refine` fits the signatures anew, one after the other."""
+_REFINE_STEPS = 30
+_UNSEEN_SHARE = 1e-4
+"""Weight of all mutations in a signature that is fitted anew, because EM cannot increase a zero."""
 
 
 class Spectra(NamedTuple):
@@ -221,7 +228,7 @@ def assign(
     *,
     names: Sequence[str] | None = None,
     samples: Sequence[str] | None = None,
-    significance: float = 0.01,
+    significance: float = _SIGNIFICANCE,
     level: float = 0.95,
 ) -> Exposures:
     """Explain each sample by as few signatures as its likelihood allows.
@@ -249,6 +256,56 @@ def assign(
     Exposures
         Mutations of each sample and signature, with intervals.
     """
+    X, S = _checked(counts, signatures)
+    E = _few_exposures(X, S, _least_gain(significance))
+    margin = norm.isf((1 - check_share("level", level)) / 2) * _standard_errors(S, E)
+    return Exposures(
+        E, np.maximum(E - margin, 0), E + margin, _labels(names, len(S), "names"), _labels(samples, len(X), "samples")
+    )
+
+
+def refine(counts: Any, signatures: Any) -> Floats:
+    """Return signatures near the given ones that explain the samples by fewer exposures.
+
+    Where most samples with a signature have another one too, mixtures of the two fit them as well, and the samples
+    without the other one get false exposures. Of such solutions, this one has few exposures: it increases the
+    log-likelihood minus, for each exposure, the gain that the test of `assign` requires. Exposures are first chosen
+    with a multiple of this limit, and the signatures are fitted to them, again and again while the limit falls.
+
+    Parameters
+    ----------
+    counts : array-like of shape (n_samples, n_types)
+        Numbers of mutations.
+    signatures : array-like of shape (n_signatures, n_types)
+        Signatures to start from, such as ``extract(...).model.components_``.
+
+    Returns
+    -------
+    ndarray of shape (n_signatures, n_types)
+        The signatures, in their order; the given ones if no others are better.
+    """
+    X, given = _checked(counts, signatures)
+    least_gain = _least_gain(_SIGNIFICANCE)
+
+    def gain(S: Floats) -> float:
+        E = _few_exposures(X, S, least_gain)
+        return float(_log_likelihoods(X, S, E).sum() - least_gain * np.count_nonzero(E))
+
+    S, totals = given, X.sum(axis=0)
+    for multiple in _REFINE_LIMITS:
+        E = _few_exposures(X, S, multiple * least_gain)
+        S = (1 - _UNSEEN_SHARE) * S + _UNSEEN_SHARE * totals / max(totals.sum(), 1)
+        for _ in range(_REFINE_STEPS):
+            ratio = _ratio(X, E @ S)
+            expected = S * (E.T @ ratio)
+            E *= ratio @ S.T
+            sums = expected.sum(axis=1, keepdims=True)
+            S = np.divide(expected, sums, out=S.copy(), where=sums > 0)
+    return S if gain(S) > gain(given) else given
+
+
+def _checked(counts: Any, signatures: Any) -> tuple[Floats, Floats]:
+    """Return counts, and signatures whose rows sum to one."""
     X, S = (np.asarray(table, dtype=np.float64) for table in (counts, signatures))
     if X.ndim != 2 or S.ndim != 2 or X.shape[1] != S.shape[1]:
         raise InputError(
@@ -262,15 +319,21 @@ def assign(
     S = S / S.sum(axis=1, keepdims=True)
     if (X[:, S.sum(axis=0) <= 0] > 0).any():
         raise InputError("counts has mutations of a type that no signature has: add a signature with this type.")
-    least_gain = chi2.isf(check_share("significance", significance), df=1) / 2
-    E = _fitted(X, S, np.repeat(X.sum(axis=1, keepdims=True) / len(S), len(S), axis=1))
-    E[E / np.maximum(X.sum(axis=1, keepdims=True), 1) < _FIRST_SHARE] = 0
+    return X, S
+
+
+def _least_gain(significance: float) -> float:
+    """Return the least gain in log-likelihood of an exposure, by the likelihood ratio test."""
+    return float(chi2.isf(check_share("significance", significance), df=1) / 2)
+
+
+def _few_exposures(X: Floats, S: Floats, least_gain: float) -> Floats:
+    """Return exposures of which each gains at least `least_gain` nats."""
+    totals = X.sum(axis=1, keepdims=True)
+    E = _fitted(X, S, np.repeat(totals / len(S), len(S), axis=1))
+    E[E / np.maximum(totals, 1) < _FIRST_SHARE] = 0
     E = _without_needless(X, S, _fitted(X, S, _covering(X, S, E)), least_gain)
-    E = _without_needless(X, S, _with_useful(X, S, E, least_gain), least_gain)
-    margin = norm.isf((1 - check_share("level", level)) / 2) * _standard_errors(S, E)
-    return Exposures(
-        E, np.maximum(E - margin, 0), E + margin, _labels(names, len(S), "names"), _labels(samples, len(X), "samples")
-    )
+    return _without_needless(X, S, _with_useful(X, S, E, least_gain), least_gain)
 
 
 def _labels(labels: Sequence[str] | None, size: int, name: str) -> list[str]:
@@ -314,6 +377,10 @@ def _log_likelihoods(X: Floats, S: Floats, E: Floats) -> Floats:
     return np.asarray((xlogy(X, expected) - expected).sum(axis=1))
 
 
+def _ratio(X: Floats, expected: Floats) -> Floats:
+    return np.divide(X, expected, out=np.zeros_like(expected), where=expected > 0)
+
+
 def _fitted(X: Floats, S: Floats, E: Floats) -> Floats:
     """Return the exposures of largest likelihood, by EM, which keeps zeros."""
     E = E.copy()
@@ -321,7 +388,7 @@ def _fitted(X: Floats, S: Floats, E: Floats) -> Floats:
     last = _log_likelihoods(X, S, E)
     for step in range(1, _EM_STEPS + 1):
         expected = E[moving] @ S
-        E[moving] *= np.divide(X[moving], expected, out=np.zeros_like(expected), where=expected > 0) @ S.T
+        E[moving] *= _ratio(X[moving], expected) @ S.T
         if step % _EM_ROUND == 0:
             now = _log_likelihoods(X[moving], S, E[moving])
             more = now - last > _EM_GAIN
@@ -370,7 +437,7 @@ def _with_useful(X: Floats, S: Floats, E: Floats, least_gain: float) -> Floats:
     open_rows = np.flatnonzero(X.sum(axis=1) > 0)
     while open_rows.size:
         expected = E[open_rows] @ S
-        slope = np.divide(X[open_rows], expected, out=np.zeros_like(expected), where=expected > 0) @ S.T
+        slope = _ratio(X[open_rows], expected) @ S.T
         at, added = np.nonzero((E[open_rows] == 0) & (slope > 1))
         if not at.size:
             break

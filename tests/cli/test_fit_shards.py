@@ -18,7 +18,7 @@ from polyseme.runs import choosing, open_run
 from polyseme.runs import documents as storing
 from polyseme.runs.store import SHARDS_FOLDER
 from polyseme.scale import open_shards
-from polyseme.selection import consensus_topics
+from polyseme.selection.reading import shared_topics
 from shard_runs import MODEL, fitted, make_loading_small, make_small, same_files
 
 
@@ -84,7 +84,7 @@ def test_topics_are_those_of_the_same_solver_in_memory(place: Path, monkeypatch:
     found = fitted(place)
     assert len(found.store.shards.manifest.shards) > 3
     assert found.model.solver_ == "accelerated-em"
-    start = (None, consensus_topics(found.counts, 3))
+    start = (None, shared_topics(found.counts, 3))
     in_memory = PLSA(3, init=start, solver="accelerated-em", random_state=0, max_iter=5)
     with pytest.warns(match="max_iter"):
         in_memory.fit(found.counts)

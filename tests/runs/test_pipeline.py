@@ -23,7 +23,8 @@ from polyseme.runs import choosing, counting, fitting
 from polyseme.runs import store as folder
 from polyseme.runs.reading import reader_notes
 from polyseme.runs.tables import topics_csv
-from polyseme.selection import consensus, consensus_topics, reading_topics
+from polyseme.selection import consensus, reading_topics
+from polyseme.selection.reading import shared_topics
 from polyseme.selection.short_texts import compare_mixture
 from polyseme.text import Document, read
 from polyseme.text.readers import Problems
@@ -144,7 +145,7 @@ def test_a_given_number_starts_from_the_topics_that_several_fits_share(model: st
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice((METAL, FRUIT)[number % 2].split(), 8)) for number in range(40)]
     run = polyseme.fit(texts, 3, model=model, levels="none", random_state=4, max_iter=5, **SETTINGS)
-    start = consensus_topics(run.counts, 3, random_state=4)
+    start = shared_topics(run.counts, 3, random_state=4)
     expected = estimator.set_params(init=(None, start), random_state=4, max_iter=5).fit(run.counts)
     np.testing.assert_array_equal(run.model.components_, expected.components_)
 

@@ -14,8 +14,8 @@ from polyseme.core.shard import sparse_counts
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.datasets import synthetic_corpus
 from polyseme.kernels import padded
-from polyseme.selection import consensus_topics, reading, reading_n_topics, reading_topics
-from polyseme.selection.reading import ReadingRow
+from polyseme.selection import reading, reading_n_topics, reading_topics
+from polyseme.selection.reading import ReadingRow, shared_topics
 from polyseme.solvers import Tempered
 
 
@@ -205,27 +205,27 @@ def test_a_fit_from_the_topics_that_fits_share_does_not_depend_on_the_seed():
         return PLSA(6, init=init, random_state=seed, n_jobs=1).fit(X).log_likelihood_
 
     plain = [likelihood(seed, "random") for seed in range(8)]
-    shared = [likelihood(seed, (None, consensus_topics(X, 6, random_state=seed, n_jobs=1))) for seed in range(3)]
+    shared = [likelihood(seed, (None, shared_topics(X, 6, random_state=seed, n_jobs=1))) for seed in range(3)]
     assert min(plain) < max(plain) - 0.05
     assert min(shared) > max(plain) - 1e-3
 
 
 def test_the_topics_that_fits_share_are_distributions_and_have_the_same_bits_for_any_number_of_threads(six):
     progress = []
-    topics = consensus_topics(six, 7, max_documents=150, n_jobs=1, progress=lambda *report: progress.append(report))
+    topics = shared_topics(six, 7, max_documents=150, n_jobs=1, progress=lambda *report: progress.append(report))
     assert progress[-1] == (10, 10, "10 of 10 starts")
     assert topics.shape == (7, six.shape[1])
     assert topics.min() > 0
     np.testing.assert_allclose(topics.sum(axis=1), 1)
-    np.testing.assert_array_equal(consensus_topics(six, 7, max_documents=150, n_jobs=3), topics)
-    np.testing.assert_array_equal(consensus_topics(reading.sample_rows(six, 150, 0), 7, n_jobs=1), topics)
+    np.testing.assert_array_equal(shared_topics(six, 7, max_documents=150, n_jobs=3), topics)
+    np.testing.assert_array_equal(shared_topics(reading.sample_rows(six, 150, 0), 7, n_jobs=1), topics)
 
 
 def test_few_documents_words_and_very_many_topics_start_at_random(six):
-    assert consensus_topics(six[:19], 2) is None
-    assert consensus_topics(six[:, :5], 6) is None
-    assert consensus_topics(six[:30], 31) is None
-    assert consensus_topics(six, 101) is None
+    assert shared_topics(six[:19], 2) is None
+    assert shared_topics(six[:, :5], 6) is None
+    assert shared_topics(six[:30], 31) is None
+    assert shared_topics(six, 101) is None
 
 
 def agreements_of(means, half=0.0):

@@ -24,7 +24,7 @@ from polyseme.runs.settings import LABELS_MODEL, FitSettings
 from polyseme.runs.write import RunDraft
 from polyseme.selection.consensus import ConsensusTopics, consensus, wilson_interval
 from polyseme.selection.levels import make_levels
-from polyseme.selection.reading import consensus_topics, reading_topics, start_of_all_words
+from polyseme.selection.reading import reading_topics, shared_topics, start_of_all_words
 from polyseme.solvers import Checkpoint
 from polyseme.solvers.base import Solver
 from polyseme.utils import perplexity_of, sample_rows
@@ -91,7 +91,7 @@ def _start(draft: RunDraft, seed: int) -> Any:
     if chosen is not None and chosen.typical_fit is not None:
         return reading_topics(counts, n_topics, chosen.typical_fit, max_documents=None, random_state=seed)
     with draft.report.stage("Comparing starts") as update:
-        return consensus_topics(counts, n_topics, max_documents=None, random_state=seed, progress=update)
+        return shared_topics(counts, n_topics, max_documents=None, random_state=seed, progress=update)
 
 
 def _consensus(draft: RunDraft, seed: int) -> ConsensusTopics:

@@ -3,16 +3,11 @@
 from polyseme.selection.consensus import consensus
 from polyseme.selection.cross_validation import cross_validate
 from polyseme.selection.n_topics import select_n_topics
-from polyseme.selection.reading import (
-    consensus_topics,
-    reading_n_topics,
-    reading_topics,
-)
+from polyseme.selection.reading import reading_n_topics, reading_topics
 from polyseme.selection.suggestions import suggest_merges, suggest_splits
 
 __all__ = [
     "consensus",
-    "consensus_topics",
     "cross_validate",
     "reading_n_topics",
     "reading_topics",

@@ -34,7 +34,7 @@ from polyseme.data.corpus import MemoryCorpus
 from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats, SparseCounts, Want, normalize_rows, padded, row_blocks
 from polyseme.metrics.evaluation import mean_and_error
-from polyseme.selection.reading import consensus_topics
+from polyseme.selection.reading import shared_topics
 from polyseme.selection.suggestions import MIN_DOCUMENTS
 
 FALSE_ALARMS = 0.001
@@ -303,7 +303,7 @@ def _split(
 
 def _free_fit(matrix: Any, n_topics: int, seed: int, n_threads: int) -> Floats:
     """Return P(w|z) of topics of which none is fixed."""
-    start = consensus_topics(matrix, n_topics, max_documents=None, n_jobs=n_threads, random_state=seed)
+    start = shared_topics(matrix, n_topics, max_documents=None, n_jobs=n_threads, random_state=seed)
     init = "random" if start is None else (None, start)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # EM continues beside the old topics

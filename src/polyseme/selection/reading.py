@@ -14,7 +14,7 @@ topics and a few iterations (`core.fitted.merged_start`), which makes the curve 
 that come from merging also match labels of documents better than those of a random start. A fit with the chosen number
 therefore starts from the topics of one of these models: the one that agrees best with the others (`reading_topics`).
 
-A fit with a given number of topics starts from the topics that ten short fits share (`consensus_topics`). A single
+A fit with a given number of topics starts from the topics that ten short fits share (`shared_topics`). A single
 random start may join two subjects and divide a third one, and the fit then stays there.
 
 Agreement alone does not show that there are topics. In a corpus drawn from one distribution, fits agree as well: they
@@ -80,7 +80,7 @@ _START_WIDTH = 16
 _FIRST_ITERATIONS, _ITERATIONS = 40, 10
 """Iterations of the first fit of a path, and of the smaller ones. With 6 instead of 10 the choice was unstable."""
 _MAX_POOLED = 200
-"""Largest number of topics, of all fits together, from which `consensus_topics` merges its topics. With more than 20
+"""Largest number of topics, of all fits together, from which `shared_topics` merges its topics. With more than 20
 topics there are fewer fits, and the cost stays the same."""
 _FOLD_IN_STEPS = 30
 """EM steps that determine the largest topic of a document."""
@@ -259,7 +259,7 @@ def reading_topics(
     return start_of_all_words(phi[:, :n_topics].T, words, X.shape[1])
 
 
-def consensus_topics(
+def shared_topics(
     X: Any,
     n_topics: int,
     *,
@@ -268,43 +268,13 @@ def consensus_topics(
     random_state: RandomStateLike = 0,
     progress: Progress | None = None,
 ) -> Floats | None:
-    """Return the topics that several short fits share, a start for ``PLSA(n_topics, init=(None, topics))``.
+    """Return the topics that several short fits share, from which a run of a given number of topics starts.
 
-    A fit from these topics depends less on the seed than one from a random start. Ten fits (fewer for more than 20
-    topics) start from about twice as many topics, which are merged. The topics of all fits, and those of the more
-    likely half of them, are then merged to `n_topics`, and the more likely result is kept.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_documents, n_words)
-        Counts.
-    n_topics : int
-        Number of topics.
-    max_documents : int or None, default=5000
-        Use at most this many documents, drawn at random. None uses all.
-    n_jobs : int, default=None
-        Number of threads; None uses all cores. Results do not depend on it.
-    random_state : int, RandomState or Generator, default=0
-        Seed of the sample and the fits.
-    progress : callable, default=None
-        Called with (fits done, number of fits, description).
-
-    Returns
-    -------
-    ndarray of shape (n_topics, n_words), or None
-        P(w|z), without zeros, the largest topics first. None, which means to start at random, for more than 100 topics,
-        fewer than 20 documents, or fewer documents or words than topics. Only words of several documents, and documents
-        with such words, count.
-
-    Examples
-    --------
-    >>> from polyseme import PLSA
-    >>> from polyseme.datasets import synthetic_corpus
-    >>> from polyseme.selection import consensus_topics
-    >>> X = synthetic_corpus(200, n_topics=3, n_words=50, random_state=0).counts()
-    >>> model = PLSA(3, init=(None, consensus_topics(X, 3)), random_state=0).fit(X)
-    >>> model.components_.shape
-    (3, 50)
+    Ten fits (fewer for more than 20 topics) start from about twice as many topics, which are merged. The topics of all
+    fits, and those of the more likely half of them, are then merged to `n_topics`, and the more likely result is kept.
+    P(w|z), without zeros, the largest topics first; None, which means to start at random, for more than 100 topics,
+    fewer than 20 documents, or fewer documents or words than topics. Only words of several documents, and documents
+    with such words, count. `consensus` costs more, and says how reproducible each topic is.
     """
     random_state = as_seed(random_state)
     X, _ = _sampled(X, max_documents, random_state)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polyseme.estimators.mixture import MultinomialMixture
 from polyseme.estimators.plsa import PLSA
 from polyseme.metrics.evaluation import PerplexityReport
-from polyseme.selection.reading import consensus_topics
+from polyseme.selection.reading import shared_topics
 
 _HELD_OUT = 0.2
 """Share of the documents that the fits do not use."""
@@ -27,7 +27,7 @@ def compare_mixture(
     """
     held_out = np.random.default_rng(random_state).random(X.shape[0]) < _HELD_OUT
     training = X[np.flatnonzero(~held_out)]
-    start = consensus_topics(training, n_topics, n_jobs=n_jobs, random_state=random_state)
+    start = shared_topics(training, n_topics, n_jobs=n_jobs, random_state=random_state)
     common: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     plsa = PLSA(n_topics, init="random" if start is None else (None, start), **common)
     with warnings.catch_warnings():

@@ -133,21 +133,26 @@ def _groups(shares: sp.csr_array, projections: Floats, n_groups: int, rng: np.ra
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return topics by non-negative double SVD: the positive or negative part of each singular vector."""
-    return _with_unigram(_larger_parts(_right_singular_vectors(corpus, n_topics, rng)), corpus, n_topics, rng)
+    return with_unigram(_larger_parts(_right_singular_vectors(corpus, n_topics, rng)), corpus, n_topics, rng)
 
 
 def correspondence_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return topics by non-negative double SVD of x / sqrt(n_d n_w), which shows rare topics of long documents too."""
+    return with_unigram(correspondence_parts(corpus, n_topics, rng), corpus, n_topics, rng)
+
+
+def correspondence_parts(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
+    """Return the topics of `correspondence_topics` without noise (words x at most K); the first are those of fewer."""
     sizes, words = np.sqrt(corpus.totals), np.sqrt(corpus.word_totals)
     vectors = _right_singular_vectors(
         corpus, n_topics, rng, *(np.divide(1, root, out=np.zeros_like(root), where=root > 0) for root in (sizes, words))
     )
-    return _with_unigram(_larger_parts(vectors) * words[:, np.newaxis], corpus, n_topics, rng)
+    return _larger_parts(vectors) * words[:, np.newaxis]
 
 
 def lsa_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return squared right singular vectors, which sum to one, as the topics."""
-    return _with_unigram(_right_singular_vectors(corpus, n_topics, rng) ** 2, corpus, n_topics, rng)
+    return with_unigram(_right_singular_vectors(corpus, n_topics, rng) ** 2, corpus, n_topics, rng)
 
 
 Start = Callable[[MemoryCorpus, int, np.random.Generator], Floats]
@@ -330,7 +335,7 @@ def _right_singular_vectors(
     return np.asarray(vectors[:, np.argsort(-values)])
 
 
-def _with_unigram(topics: Floats, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
+def with_unigram(topics: Floats, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Mix a little of a random topic around the unigram into every topic; missing topics are random."""
     phi = random_topics(corpus, n_topics, rng)
     found = normalize_columns(np.where(corpus.unigram[:, np.newaxis] > 0, topics, 0))
