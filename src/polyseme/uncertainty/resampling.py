@@ -287,8 +287,14 @@ class Resampling:
 
     @cached_property
     def shortness(self) -> float:
-        """Concentration of P(z|d), divided by the mean number of tokens of a document."""
-        return self.concentration / float(self.counts.totals.mean())
+        """Concentration of P(z|d), divided by the mean number of tokens."""
+        return self.concentration / self._mean_length
+
+    @property
+    def _mean_length(self) -> float:
+        """Mean number of tokens of the documents with words."""
+        totals = self.counts.totals
+        return float(totals[totals > 0].mean())
 
     @property
     def notes(self) -> list[str]:
@@ -296,7 +302,7 @@ class Resampling:
         if self.shortness <= _TOO_SHORT or self.fitted.n_topics == 1:
             return []
         return [
-            f"The documents are too short for {self.fitted.n_topics} topics ({self.counts.totals.mean():.0f} words on "
+            f"The documents are too short for {self.fitted.n_topics} topics ({self._mean_length:.0f} words on "
             "average): topics are blurred, differences too small, and intervals too short. Fit fewer topics, or join "
             "short documents that belong together."
         ]
