@@ -1,6 +1,7 @@
 """Time of whole fits against an older commit, by the number of topics.
 
     python benchmarks/fits.py --against COMMIT [--now HEAD] [--data news ap] [--k 50 200 400] [--seeds 5] [--longest 3]
+    python benchmarks/fits.py --against COMMIT --sweep [--data news ap] [--k 50 200] [--seeds 5] [--threads 2]
     python benchmarks/fits.py --rest [--data news ap] [--k 10 50 200] [--seeds 1] [--solvers auto em] [--longest 4]
 
 Both commits are built as tools/compare_builds.py builds them. Each fit runs in a process of its own, in alternating
@@ -15,6 +16,8 @@ over the seeds of
 and then the exponent of the new time to 5e-3 in the number of topics. With --longest, a fit goes on without a tolerance
 for that many times its own iterations, and what it still gains is printed: the true rest after the default fit. Ratios
 above one mean that the new commit is faster.
+
+With --sweep, only the iterations of solver="em" run, in float32, and their elapsed time counts.
 
 With --rest, only the installed package runs, with default settings, and for every fit the estimate of what it can still
 gain at its end is printed next to this rest.
@@ -55,11 +58,13 @@ from polyseme import PLSA
 warnings.filterwarnings("ignore")
 X = sp.csr_array(sp.load_npz(sys.argv[1]))
 X = X[:, np.asarray(X.sum(axis=0)).ravel() > 0]
-times, values = [], []
+times, values, settings = [], [], json.loads(sys.argv[2])
+clock = time.perf_counter if settings.pop("elapsed", False) else time.process_time
 def note(entry):
-    times.append(time.process_time())
+    times.append(clock())
     values.append(entry["log_likelihood"])
-PLSA(callback=note, **json.loads(sys.argv[2])).fit(X)
+X = X.astype(settings.pop("dtype", X.dtype))
+PLSA(callback=note, **settings).fit(X)
 print(json.dumps([[t - times[0] for t in times], values]))
 """
 
@@ -113,6 +118,21 @@ def compare(builds: list[Path], path: Path, K: int, options: argparse.Namespace)
     return float(new_gap)
 
 
+def compare_sweeps(builds: list[Path], path: Path, K: int, options: argparse.Namespace) -> None:
+    """Print how many times as fast an iteration of EM is as before: the ratio of the medians, and of the minima."""
+    times: list[list[float]] = [[], []]
+    settings = {"n_components": K, "n_jobs": options.threads, "solver": "em", "tol": 0, "max_iter": 25, "elapsed": True}
+    for seed in range(options.seeds):
+        for side in (0, 1) if seed % 2 == 0 else (1, 0):
+            times[side] += list(np.diff(fitted(builds[side], path, **settings, random_state=seed, dtype="float32")[0]))
+    old, new = times
+    print(
+        f"K = {K:4}  EM iteration {median(old) / median(new):.2f} times as fast ({1e3 * median(old):.2f} -> "
+        f"{1e3 * median(new):.2f} ms; fastest {min(old) / min(new):.2f}, {1e3 * min(old):.2f} -> "
+        f"{1e3 * min(new):.2f} ms)", flush=True,
+    )  # fmt: skip
+
+
 def print_rests(name: str, X: sp.csr_array, options: argparse.Namespace) -> None:
     """Print where default fits end, and what they gain if they go on."""
     times = options.longest or 4
@@ -140,6 +160,7 @@ def main() -> None:
     parser.add_argument("--k", nargs="+", type=int, default=[50, 200, 400])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--sweep", action="store_true", help="only iterations of EM")
     parser.add_argument("--longest", type=float, default=0, metavar="TIMES")
     parser.add_argument("--solvers", nargs="+", default=["auto", "em"], help="of --rest")
     options = parser.parse_args()
@@ -157,7 +178,12 @@ def main() -> None:
     describe_machine()
     for name in options.data:
         path = require_file(FILES[name])
-        print(f"{name}: {options.seeds} seeds, {options.threads} threads; ratios of CPU time, old / new")
+        clock = "elapsed" if options.sweep else "CPU"
+        print(f"{name}: {options.seeds} seeds, {options.threads} threads; ratios of {clock} time, old / new")
+        if options.sweep:
+            for K in options.k:
+                compare_sweeps(builds, path, K, options)
+            continue
         gaps = [compare(builds, path, K, options) for K in options.k]
         if len(gaps) > 1 and np.isfinite(gaps).all():
             exponent = np.polyfit(np.log(options.k), np.log(gaps), 1)[0]

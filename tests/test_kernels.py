@@ -27,7 +27,7 @@ from polyseme.kernels import (
     rescaled_columns,
 )
 
-WIDTHS = [1, 15, 16, 17, 31, 40, 64, 80, 96, 100, 128, 129, 200]
+WIDTHS = [1, 15, 16, 17, 31, 40, 48, 64, 80, 96, 97, 112, 113, 128, 129, 200, 256, 257, 400, 1000]
 INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
 RUNNABLE = INSTRUCTION_SETS[: INSTRUCTION_SETS.index(_kernels.best_isa()) + 1]
 
@@ -198,7 +198,7 @@ def test_sparse_dense_and_naive_agree_on_any_shape(n_docs, n_words, K, density, 
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
-@pytest.mark.parametrize("K", [1, 17, 40, 64, 90, 128, 129, 200])
+@pytest.mark.parametrize("K", WIDTHS)
 def test_every_instruction_set_agrees(counts, isa, K):
     if isa not in RUNNABLE:
         pytest.skip(f"this processor cannot run {isa}")
@@ -209,6 +209,21 @@ def test_every_instruction_set_agrees(counts, isa, K):
     single = sparse(counts, np.float32).sums(
         A.astype(np.float32), B.astype(np.float32), n_threads=1, weights=weights, isa=isa
     )
+    assert_sums(single, expected, 3e-6)
+
+
+@pytest.mark.parametrize("isa", INSTRUCTION_SETS)
+@pytest.mark.parametrize("K", [16, 48, 64, 200, 300])
+def test_documents_of_any_number_of_words(isa, K):
+    """The sweep takes four words at a time, adds logarithms of 64, and reads ahead by 8 or 16."""
+    if isa not in RUNNABLE:
+        pytest.skip(f"this processor cannot run {isa}")
+    lengths = np.arange(140)
+    X = (lengths[:-1] < lengths[:, np.newaxis]) * np.random.default_rng(1).integers(1, 9, (140, 139)).astype(float)
+    A, B = operands(2, X, K)
+    expected = oracles.sweep(X, A, B)
+    assert_sums(sparse(X).sums(A, B, n_threads=1, isa=isa), expected)
+    single = sparse(X, np.float32).sums(A.astype(np.float32), B.astype(np.float32), n_threads=1, isa=isa)
     assert_sums(single, expected, 3e-6)
 
 
@@ -250,7 +265,7 @@ def test_logarithms_over_the_whole_range(isa):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("K", [5, 40, 150])
+@pytest.mark.parametrize("K", [5, 40, 150, 300])
 def test_threads_do_not_change_a_bit_sparse(dtype, K):
     X = oracles.random_counts(14, 700, 300, density=0.1, empty_rows=range(100, 200))
     A, B = operands(15, X, K, dtype)

@@ -10,14 +10,17 @@
 namespace polyseme {
 namespace POLYSEME_ISA {
 
+// Functions for a width that is known at compile time, or for any width (0). A sweep gains from more widths than the
+// other functions.
 template <class T, int Width>
 RowTable<T> table_of() {
-    return {dots<T, Width>,
-            accumulate<T, Width>,
-            accumulate_rows<T, Width, int32_t>,
-            accumulate_rows<T, Width, int64_t>,
-            sweep_range<T, Width, int32_t>,
-            sweep_range<T, Width, int64_t>,
+    constexpr int others = Width <= 128 ? Width : 0, swept = Width / lanes<T> <= kMostPacks ? Width : others;
+    return {dots<T, others>,
+            accumulate<T, others>,
+            accumulate_rows<T, others, int32_t>,
+            accumulate_rows<T, others, int64_t>,
+            sweep_range<T, swept, int32_t>,
+            sweep_range<T, swept, int64_t>,
             ratios<T>,
             weighted_log_sum<T>,
             choose<T>,
@@ -52,6 +55,22 @@ RowTable<T> table_for(int width) {
             return table_of<T, 112>();
         case 128:
             return table_of<T, 128>();
+        case 144:
+            return table_of<T, 144>();
+        case 160:
+            return table_of<T, 160>();
+        case 176:
+            return table_of<T, 176>();
+        case 192:
+            return table_of<T, 192>();
+        case 208:
+            return table_of<T, 208>();
+        case 224:
+            return table_of<T, 224>();
+        case 240:
+            return table_of<T, 240>();
+        case 256:
+            return table_of<T, 256>();
         default:
             return table_of<T, 0>();
     }
