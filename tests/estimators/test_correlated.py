@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal, spearmanr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimator_cases import X_WITH_GAPS, X
-from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel
-from polyseme.core.logistic_normal import Normal, Posterior, correlation, divergence, fit_normal, improved
+from polyseme import PLSA, CorrelatedTopicModel, InputError, RealTopicModel, _kernels
+from polyseme.core.logistic_normal import Normal, Posterior, correlation, fit_normal, improved, operands
 from polyseme.core.model import Model
 from polyseme.core.shard import as_counts
 from polyseme.data.corpus import MemoryCorpus
+from polyseme.kernels import padded
 from polyseme.metrics import align
 from polyseme.solvers.initialize import named_start
 from polyseme.solvers.logistic_normal import begin_correlated, correlated_start
@@ -21,6 +22,8 @@ from sentences import sentence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
+INSTRUCTION_SETS = ["baseline", "avx2", "avx512"]
+RUNNABLE = INSTRUCTION_SETS[: INSTRUCTION_SETS.index(_kernels.best_isa()) + 1]
 LAYOUTS = pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 COVARIANCES = pytest.mark.parametrize("covariance", ["full", "diagonal"])
 
@@ -34,6 +37,17 @@ def test_scikit_learn_checks(estimator, check):
 @parametrize_with_checks([CorrelatedTopicModel(), CorrelatedTopicModel(2, covariance="diagonal")])
 def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
+
+
+def step(posterior, expected, totals, prior):
+    """Return the posteriors after one update for these expected counts (documents x K)."""
+    counts = padded(expected, np.float64)
+    return improved(posterior, np.ones_like(counts), counts, totals, prior)
+
+
+def divergence(posterior, prior):
+    """Return KL(q(eta_d) || N(mu, Sigma)) of every document: without tokens, it is the only term of the bound."""
+    return -operands(posterior, np.zeros(len(posterior.mean)), prior, np.dtype(float))[1]
 
 
 def fitted(data=X, /, n_components=3, **parameters):
@@ -110,7 +124,7 @@ def test_rounded_expected_counts_do_not_shift_eta():
     posterior = Posterior(rng.normal(size=(3, 4)), rng.uniform(0.1, 1, (3, 4)))
     totals, prior = np.array([5.0, 0.0, 1e7]), Normal.of(np.zeros(4), 100 * np.eye(4))
     exact = rng.dirichlet(np.ones(4), 3) * totals[:, np.newaxis]
-    expected, rounded = improved(posterior, exact, totals, prior), improved(posterior, exact * 1.0000001, totals, prior)
+    expected, rounded = step(posterior, exact, totals, prior), step(posterior, exact * 1.0000001, totals, prior)
     np.testing.assert_allclose(rounded.mean, expected.mean, rtol=1e-12)
     np.testing.assert_allclose(rounded.variance, expected.variance, rtol=1e-12)
 
@@ -152,7 +166,7 @@ def test_documents_reach_the_maximum_that_a_general_optimizer_finds(seed):
     posterior = Posterior(np.zeros_like(expected), np.ones_like(expected))
     values = []
     for _ in range(60):
-        posterior = improved(posterior, expected, totals, prior)
+        posterior = step(posterior, expected, totals, prior)
         together = np.hstack([posterior.mean, np.log(posterior.variance)])
         values.append([document_value(*row, prior) for row in zip(together, expected, totals, strict=True)])
     values = np.array(values)
@@ -160,6 +174,76 @@ def test_documents_reach_the_maximum_that_a_general_optimizer_finds(seed):
     for found, x, total in zip(values[-1], expected, totals, strict=True):
         best = minimize(lambda n, x=x, t=total: -document_value(n, x, t, prior), np.zeros(8), options={"gtol": 1e-9})
         assert found == pytest.approx(-best.fun, rel=1e-7)
+
+
+def one_step(expected, total, mean, prior):
+    """Return the update of one document by the formulas: v is a root, and lambda takes one Newton step."""
+    precision = np.diag(prior.precision)
+    c = total * np.exp(mean - logsumexp(mean + 0.5))
+    variance = np.array([
+        brentq(lambda v, P=P, a=a: P * v + a * v * np.exp(v / 2) - 1, 0, 2 / P, xtol=1e-15)
+        for P, a in zip(precision, c, strict=True)
+    ])  # fmt: skip
+    p = softmax(mean + variance / 2)
+    gradient = expected - total * p - prior.precision @ (mean - prior.mean)
+    hessian = prior.precision + total * (np.diag(p) - np.outer(p, p))
+    return mean + np.linalg.solve(hessian, gradient), variance
+
+
+@pytest.mark.parametrize("isa", INSTRUCTION_SETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [1, 2, 15, 16, 17, 50, 65, 130])
+def test_a_step_is_that_of_the_formulas(isa, dtype, K):
+    if isa not in RUNNABLE:
+        pytest.skip(f"this processor cannot run {isa}")
+    rng = np.random.default_rng(K)
+    root = rng.normal(size=(K, K)) / K**0.5
+    prior = Normal.of(rng.normal(size=K), root @ root.T + np.eye(K))
+    expected = rng.gamma(0.5, 8.0, (20, K)).astype(dtype)
+    expected[0] = 0
+    totals = expected.sum(axis=1, dtype=np.float64)
+    mean, variance = np.tile(prior.mean, (20, 1)), np.ones((20, K))
+    A, terms = np.empty((20, padded(expected, dtype).shape[1]), dtype), np.empty(20)
+    _kernels.normal_operands(
+        mean, variance, totals, prior.mean, prior.precision, prior.log_det, A, terms, n_threads=1, isa=isa
+    )
+    np.testing.assert_allclose(A[:, :K], np.exp(mean - mean.max(axis=1, keepdims=True)), rtol=1e-6)
+    assert not A[:, K:].any()
+    spread = (variance * np.diag(prior.precision) - np.log(variance)).sum(axis=1) + prior.log_det - K
+    expected_terms = totals * (mean.max(axis=1) - logsumexp(mean + variance / 2, axis=1)) - spread / 2
+    np.testing.assert_allclose(terms, expected_terms, rtol=1e-9)
+    wide = padded(expected, dtype)
+    _kernels.improve_normals(
+        mean, variance, np.ones_like(wide), wide, totals, prior.mean, prior.precision, mean, variance,
+        n_threads=1, isa=isa,
+    )  # fmt: skip
+    for d in range(20):
+        wanted_mean, wanted_variance = one_step(expected[d].astype(float), totals[d], prior.mean, prior)
+        np.testing.assert_allclose(variance[d], wanted_variance, rtol=1e-10)
+        before, after = (
+            document_value(np.append(at, np.log(wanted_variance)), expected[d].astype(float), totals[d], prior)
+            for at in (prior.mean, wanted_mean)
+        )
+        assert document_value(
+            np.append(mean[d], np.log(variance[d])), expected[d].astype(float), totals[d], prior
+        ) >= before - 1e-9 * abs(before)
+        if after >= before:  # else the step was halved
+            np.testing.assert_allclose(mean[d], wanted_mean, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_documents_do_not_depend_on_threads_and_others(dtype):
+    prior, expected, totals = random_documents(3, n=100, K=5)
+    posterior = Posterior(np.zeros_like(expected), np.ones_like(expected))
+    wide = padded(expected, dtype)
+    ones = np.ones_like(wide)
+    together = improved(posterior, ones, wide, totals, prior, n_threads=3)
+    for d in range(0, 100, 7):
+        one = slice(d, d + 1)
+        part = Posterior(posterior.mean[one], posterior.variance[one])
+        alone = improved(part, ones[one], wide[one], totals[one], prior)
+        np.testing.assert_array_equal(alone.mean[0], together.mean[d])
+        np.testing.assert_array_equal(alone.variance[0], together.variance[d])
 
 
 def test_the_divergence_equals_that_of_normal_distributions():

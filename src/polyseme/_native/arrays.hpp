@@ -91,6 +91,7 @@ auto* pointer_or_null(std::optional<Array>& array) {
 
 inline Isa isa_from(const std::optional<nb::str>& name) { return name ? isa_named(name->c_str()) : chosen_isa(); }
 
+void bind_normal(nb::module_& module);       // bindings_normal.cpp
 void bind_variational(nb::module_& module);  // bindings_variational.cpp
 
 }  // namespace polyseme

@@ -439,5 +439,6 @@ NB_MODULE(_kernels, module) {
     bind_coordinate_fit<int64_t, float>(module);
     bind<int64_t, double>(module);
     bind_coordinate_fit<int64_t, double>(module);
+    bind_normal(module);
     bind_variational(module);
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dirichlet_table.hpp"
+#include "normal_table.hpp"
 #include "row_table.hpp"
 
 #if defined(POLYSEME_X86) && defined(_MSC_VER)
@@ -19,6 +20,7 @@ namespace polyseme {
     RowTable<double> table_double(int width);  \
     DirichletTable<float> dirichlet_float();   \
     DirichletTable<double> dirichlet_double(); \
+    NormalTable normal_functions();            \
     }
 POLYSEME_DECLARE(baseline)
 #ifdef POLYSEME_X86
@@ -123,6 +125,15 @@ DirichletTable<double> dirichlet_table<double>(Isa isa) {
 #endif
     (void)isa;
     return baseline::dirichlet_double();
+}
+
+NormalTable normal_table(Isa isa) {
+#ifdef POLYSEME_X86
+    if (isa == Isa::avx512) return avx512::normal_functions();
+    if (isa == Isa::avx2) return avx2::normal_functions();
+#endif
+    (void)isa;
+    return baseline::normal_functions();
 }
 
 }  // namespace polyseme

@@ -17,18 +17,18 @@ namespace POLYSEME_ISA {
 constexpr int kExact = 11;
 
 template <int Terms>
-inline Pack<double> log_pack(Pack<double> q) {
+inline Pack<double> log_pack(const Pack<double>& q) {
     typedef int64_t Whole __attribute__((vector_size(POLYSEME_VECTOR_BYTES)));
     const Whole one = Whole{} + 1;
-    const Whole bits = reinterpret_cast<Whole&>(q);
+    const Whole bits = as_bits<Whole>(q);
     // Subtracting the bits of sqrt(1/2) moves the boundary between exponents there.
     const Whole shifted = bits - 0x3fe6a09e667f3bcdLL;
     const Whole exponent = shifted >> 52;
     const Whole mantissa_bits = bits - (exponent << 52);
-    const Pack<double> m = reinterpret_cast<const Pack<double>&>(mantissa_bits);
+    const Pack<double> m = as_bits<Pack<double>>(mantissa_bits);
     // |exponent| < 2048 fits the low bits of 1.5 * 2^52, which gives an exact conversion without a 64-bit instruction.
     const Whole biased = exponent + 0x4338000000000000LL;
-    const Pack<double> e = reinterpret_cast<const Pack<double>&>(biased) - 6755399441055744.0;
+    const Pack<double> e = as_bits<Pack<double>>(biased) - 6755399441055744.0;
     const Pack<double> s = (m - 1.0) / (m + 1.0);
     const Pack<double> z = s * s;
     Pack<double> series = splat(2.0 / (2 * Terms + 1));
@@ -38,9 +38,8 @@ inline Pack<double> log_pack(Pack<double> q) {
     // Denormal numbers count as zero, because the kernels flush them to zero.
     const Whole positive = (bits >= (one << 52));
     const Pack<double> none = splat(-std::numeric_limits<double>::infinity());
-    const Whole chosen =
-        (positive & reinterpret_cast<const Whole&>(result)) | (~positive & reinterpret_cast<const Whole&>(none));
-    return reinterpret_cast<const Pack<double>&>(chosen);
+    const Whole chosen = (positive & as_bits<Whole>(result)) | (~positive & as_bits<Whole>(none));
+    return as_bits<Pack<double>>(chosen);
 }
 
 inline Pack<double> as_doubles(const double* from) { return load(from); }

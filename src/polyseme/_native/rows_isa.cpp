@@ -1,6 +1,8 @@
 // The row functions of one instruction set. CMake compiles this file once per instruction set and sets POLYSEME_ISA.
 #include "dirichlet_table.hpp"
+#include "normal_table.hpp"
 #include "rows/coordinate.hpp"
+#include "rows/logistic_normal.hpp"
 #include "rows/products.hpp"
 #include "rows/reciprocal.hpp"
 #include "rows/squares.hpp"
@@ -85,6 +87,8 @@ DirichletTable<float> dirichlet_float() {
 DirichletTable<double> dirichlet_double() {
     return {dirichlet_weights<double>, dirichlet_terms<double>, exp_scaled<double>};
 }
+
+NormalTable normal_functions() { return {improve_normal, normal_terms}; }
 
 }  // namespace POLYSEME_ISA
 }  // namespace polyseme

@@ -48,6 +48,15 @@ inline Pack<T> splat(T value) {
     return value - Pack<T>{};
 }
 
+// The same bits as numbers of another type.
+template <class To, class From>
+inline To as_bits(const From& from) {
+    static_assert(sizeof(To) == sizeof(From), "both types have the same size");
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+
 // Writes the sums of the elements of a, b, c and d to out[0..3].
 template <class T>
 inline void sum_each(Pack<T> a, Pack<T> b, Pack<T> c, Pack<T> d, T* out) {

@@ -38,8 +38,8 @@ inline Pack<double> exp_pack(const Pack<double>& x) {
     const Pack<double> n = shifted - 6755399441055744.0;
     const Pack<double> r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
     const Pack<double> value = polynomial(series, r);
-    const Whole bits = reinterpret_cast<const Whole&>(value) + (reinterpret_cast<const Whole&>(shifted) << 52);
-    return reinterpret_cast<const Pack<double>&>(bits);
+    const Whole bits = as_bits<Whole>(value) + (as_bits<Whole>(shifted) << 52);
+    return as_bits<Pack<double>>(bits);
 }
 
 // exp(x) for -86 < x < 86
@@ -50,8 +50,8 @@ inline Pack<float> exp_pack(const Pack<float>& x) {
     const Pack<float> n = shifted - 12582912.0f;
     const Pack<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     const Pack<float> value = polynomial(series, r);
-    const Whole bits = reinterpret_cast<const Whole&>(value) + (reinterpret_cast<const Whole&>(shifted) << 23);
-    return reinterpret_cast<const Pack<float>&>(bits);
+    const Whole bits = as_bits<Whole>(value) + (as_bits<Whole>(shifted) << 23);
+    return as_bits<Pack<float>>(bits);
 }
 
 #else

@@ -5,8 +5,8 @@ a document of N tokens, its term of the bound (Blei and Lafferty 2007, with the 
 
     n . lambda - N log sum_k exp(lambda_k + v_k / 2) - KL(N(lambda, diag(v)) || N(mu, Sigma)),
 
-which is concave in (lambda, v). All functions are vectorized over documents; the result of a document does not depend
-on the others.
+which is concave in (lambda, v). Compiled code (rows/logistic_normal.hpp) updates v by Newton's method, then lambda by a
+Newton step. The result of a document does not depend on the others.
 
 References
 ----------
@@ -22,6 +22,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from polyseme import _kernels
 from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, StoredArray, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import (
@@ -29,18 +30,15 @@ from polyseme.kernels import (
     Floats,
     SparseCounts,
     Want,
+    aligned_empty,
     check_topics,
-    map_in_threads,
+    gram,
     padded,
-    row_blocks,
+    padded_width,
     single_threaded_blas,
+    weighted_sum,
 )
 
-_CG_STEPS, _MAX_HALVINGS, _VARIANCE_STEPS = 12, 12, 8
-_DOCS_AT_ONCE = 1024
-"""Documents updated at a time by a thread, so that their arrays fit the cache."""
-_ROUNDING = 1e-14
-"""Relative decrease of the bound that counts as rounding error."""
 _FOLD_STEPS, _FOLD_TOLERANCE = 500, 1e-5
 """Most steps of a document in `LogisticNormalPosterior`, and the share of its weights that its last step may move."""
 _MIN_VARIANCE, _MAX_VARIANCE = 1e-6, 1e4
@@ -70,9 +68,11 @@ class Normal(NamedTuple):
 
         If `covariance` is optimal, the result is optimal among covariances with these limits.
         """
-        values, vectors = np.linalg.eigh(covariance)
-        values = np.clip(values, _MIN_VARIANCE, _MAX_VARIANCE)
-        return cls(mean, (vectors * values) @ vectors.T, (vectors / values) @ vectors.T, float(np.log(values).sum()))
+        with single_threaded_blas():
+            values, vectors = np.linalg.eigh(covariance)
+            values = np.clip(values, _MIN_VARIANCE, _MAX_VARIANCE)
+            restored, inverse = (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
+        return cls(mean, restored, inverse, float(np.log(values).sum()))
 
 
 class Posterior(NamedTuple):
@@ -95,60 +95,45 @@ def softmax(numbers: Floats) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def fit_normal(posterior: Posterior, weights: Floats, *, diagonal: bool) -> Normal:
+def fit_normal(posterior: Posterior, weights: Floats, *, diagonal: bool, n_threads: int = 1) -> Normal:
     """Return the prior that maximizes the bound, for documents with these weights.
 
     The covariance is the mean of diag(v) plus the covariance of the posterior means.
     """
-    total = weights.sum()
-    shares = (weights / total)[:, np.newaxis]
-    mean = (shares * posterior.mean).sum(axis=0)
-    difference = posterior.mean - mean
-    own = (shares * posterior.variance).sum(axis=0)
+    K, shares = posterior.mean.shape[1], weights / weights.sum()
+    mean = weighted_sum(shares, posterior.mean, n_threads=n_threads)
+    own = weighted_sum(shares, posterior.variance, n_threads=n_threads)
+    difference = aligned_empty((len(shares), padded_width(K)), np.float64)
+    difference[:, K:] = 0
+    np.subtract(posterior.mean, mean, out=difference[:, :K])
+    covariance = gram(difference, shares, n_threads=n_threads)[:K, :K]
     if diagonal:
-        return Normal.of(mean, np.diag(own + (shares * difference**2).sum(axis=0)))
-    with single_threaded_blas():
-        covariance = difference.T @ (shares * difference)
-    return Normal.of(mean, (covariance + covariance.T) / 2 + np.diag(own))
+        return Normal.of(mean, np.diag(own + np.diag(covariance)))
+    return Normal.of(mean, covariance + np.diag(own))
 
 
-def divergence(posterior: Posterior, prior: Normal) -> Floats:
-    """Return KL(q(eta_d) || N(mu, Sigma)) of every document."""
-    difference = posterior.mean - prior.mean
-    with single_threaded_blas():
-        distance = np.einsum("dk,dk->d", difference @ prior.precision, difference)
-    variance = posterior.variance
-    spread = (variance * np.diag(prior.precision) - np.log(variance)).sum(axis=1)
-    return 0.5 * (distance + spread + prior.log_det - len(prior.mean))
+def operands(
+    posterior: Posterior, totals: Floats, prior: Normal, dtype: np.dtype[np.floating], *, n_threads: int = 1
+) -> tuple[Array, Floats]:
+    """Return exp(lambda) divided by the maximum of each row (documents x width), and terms of the bound.
 
-
-def log_normalizer(posterior: Posterior) -> Floats:
-    """Return log sum_k exp(lambda_k + v_k / 2), an upper bound of E log sum_k exp(eta_k)."""
-    numbers = posterior.mean + posterior.variance / 2
-    largest = numbers.max(axis=1)
-    return np.asarray(largest + np.log(np.exp(numbers - largest[:, np.newaxis]).sum(axis=1)))
-
-
-def improved(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal, *, n_threads: int = 1) -> Posterior:
-    """Return updated posteriors that do not lower the bound for these expected counts (documents x K).
-
-    Threads update blocks of documents in parallel. Expected counts are scaled to sum to `totals`: rounded float32 sums
-    of many tokens can miss it by a token, and adding a large number to all eta would then seem to raise the bound.
+    The term of a document is N (max lambda - log sum_k exp(lambda_k + v_k / 2)) - KL(q(eta_d) || N(mu, Sigma)). Under
+    this model no weight is zero, so an entry is at least 1e-18 (float64: 1e-200), and every word has a topic.
     """
-    n_docs = len(totals)
-    sums = expected.sum(axis=1)
-    expected = expected * np.divide(totals, sums, out=np.ones(n_docs), where=sums > 0)[:, np.newaxis]
-    blocks = row_blocks(n_docs, 1, _DOCS_AT_ONCE)
+    A = aligned_empty((len(totals), padded_width(prior.mean.size)), dtype)
+    terms = np.empty(len(totals))
+    _kernels.normal_operands(
+        *posterior, totals, prior.mean, prior.precision, prior.log_det, A, terms, n_threads=n_threads
+    )
+    return A, terms
+
+
+def improved(
+    posterior: Posterior, A: Array, row_sums: Array, totals: Floats, prior: Normal, *, n_threads: int = 1
+) -> Posterior:
+    """Return updated posteriors that do not lower the bound for the expected counts A row_sums (documents x width)."""
     better = Posterior(np.empty_like(posterior.mean), np.empty_like(posterior.variance))
-
-    def one_block(block: slice) -> None:
-        part = Posterior(posterior.mean[block], posterior.variance[block])
-        part = Posterior(part.mean, _best_variance(part, totals[block], prior))
-        part = _newton_step(part, expected[block], totals[block], prior)
-        better.mean[block], better.variance[block] = part
-
-    for _ in map_in_threads(one_block, blocks, n_threads):
-        pass
+    _kernels.improve_normals(*posterior, A, row_sums, totals, prior.mean, prior.precision, *better, n_threads=n_threads)
     return better
 
 
@@ -169,14 +154,6 @@ def correlation(covariance: Floats) -> Floats:
 def min_weight(dtype: np.dtype[np.floating]) -> float:
     """Return the lower limit of a weight. Under this model no weight is zero, so every word must have a topic."""
     return 1e-18 if dtype == np.float32 else 1e-200
-
-
-def operand(posterior: Posterior, dtype: np.dtype[np.floating], width: int) -> tuple[Array, Floats]:
-    """Return exp(lambda) divided by the maximum of each row (documents x width), and the log of that maximum."""
-    largest = posterior.mean.max(axis=1)
-    A = np.zeros((len(posterior.mean), width), dtype=dtype)
-    A[:, : posterior.mean.shape[1]] = np.maximum(np.exp(posterior.mean - largest[:, np.newaxis]), min_weight(dtype))
-    return A, largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,30 +196,15 @@ class LogisticNormalPosterior(NoLargeArrays):
         known: Array = word_sums > 0
         known_counts, unseen_tokens = select_known_words(counts, known)
         prior = self.prior
-        K, totals = prior.mean.size, known_counts.totals
+        totals = known_counts.totals
         variances = np.tile(1 / np.diag(prior.precision), (counts.n_docs, 1))
         posterior = Posterior(np.tile(prior.mean, (counts.n_docs, 1)), variances)
-        rows = np.flatnonzero(totals > 0)
-        part = known_counts
-        part_rows = np.arange(counts.n_docs)
-        for _ in range(_FOLD_STEPS):
-            if not rows.size:
-                break
-            if 2 * rows.size < part_rows.size:
-                part, part_rows = known_counts.take(rows), rows
-            current = Posterior(posterior.mean[part_rows], posterior.variance[part_rows])
-            A, _ = operand(current, phi.dtype, phi.shape[1])
-            row_sums = part.sums(A, phi, Want.ROWS, n_threads=n_threads).row_sums
-            expected = np.multiply(A[:, :K], row_sums[:, :K], dtype=np.float64)
-            better = improved(current, expected, totals[part_rows], prior, n_threads=n_threads)
-            moved = np.abs(better.weights - current.weights).sum(axis=1) / 2
-            changing = np.isin(part_rows, rows)
-            posterior.mean[part_rows[changing]] = better.mean[changing]
-            posterior.variance[part_rows[changing]] = better.variance[changing]
-            rows = part_rows[changing & (moved > _FOLD_TOLERANCE)]
-        A, row_max = operand(posterior, phi.dtype, phi.shape[1])
-        logs = known_counts.sums(A, phi, Want.LOGS, n_threads=n_threads).logs
-        parts = logs + totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
+        _kernels.fold_normals(
+            known_counts.indptr, known_counts.indices, known_counts.values, phi, *posterior, prior.mean,
+            prior.precision, steps=_FOLD_STEPS, tol=_FOLD_TOLERANCE, n_threads=n_threads,
+        )  # fmt: skip
+        A, terms = operands(posterior, totals, prior, phi.dtype, n_threads=n_threads)
+        parts = known_counts.sums(A, phi, Want.LOGS, n_threads=n_threads).logs + terms
         return DocumentWeights(
             np.maximum(posterior.weights, min_weight(topic_word.dtype)).astype(topic_word.dtype),
             np.zeros(counts.n_docs),
@@ -254,82 +216,3 @@ class LogisticNormalPosterior(NoLargeArrays):
 
     def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
         return mean_operands(weights, topic_word)
-
-
-def _best_variance(posterior: Posterior, totals: Floats, prior: Normal) -> Floats:
-    """Return the optimal v for the current zeta.
-
-    It is the root of P_kk v + c v exp(v / 2) = 1 with the prior's precision P and c = N exp(lambda_k) / zeta.
-
-    The left side is convex and increasing, so Newton's method converges from the right of the root. The root is at most
-    1 / P_kk and 1 / c, and at most 2 log(1 / c) if that is above 1.
-    """
-    precision = np.diag(prior.precision)
-    c = totals[:, np.newaxis] * np.exp(posterior.mean - log_normalizer(posterior)[:, np.newaxis])
-    c = np.maximum(c, 1e-300)
-    v = np.minimum(1 / np.maximum(precision, c), np.maximum(1, -2 * np.log(c)))
-    for _ in range(_VARIANCE_STEPS):
-        grown = c * np.exp(v / 2)
-        v = v - (precision * v + grown * v - 1) / (precision + grown * (1 + v / 2))
-    return v
-
-
-def _newton_step(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Posterior:
-    """Take a Newton step of lambda by conjugate gradients, halved for documents whose bound it would lower."""
-    mean, N = posterior.mean, totals[:, np.newaxis]
-    p = softmax(mean + posterior.variance / 2)
-    gradient = expected - N * p - (mean - prior.mean) @ prior.precision
-    step = _solve_newton(gradient, p, N, prior.precision)
-    value = _value(posterior, expected, totals, prior)
-    least = value - _ROUNDING * np.abs(value)
-    size = np.ones(len(mean))
-    waiting = np.arange(len(mean))
-    found = mean.copy()
-    for _ in range(_MAX_HALVINGS):
-        tried = mean[waiting] + size[waiting, np.newaxis] * step[waiting]
-        at = Posterior(tried, posterior.variance[waiting])
-        better = _value(at, expected[waiting], totals[waiting], prior) >= least[waiting]
-        found[waiting[better]] = tried[better]
-        waiting = waiting[~better]
-        if not waiting.size:
-            break
-        size[waiting] /= 2
-    return Posterior(found, posterior.variance)
-
-
-def _solve_newton(gradient: Floats, p: Floats, N: Floats, precision: Floats) -> Floats:
-    """Return (P + N (diag(p) - p p'))^-1 gradient of every document, by preconditioned conjugate gradients.
-
-    A product with this matrix needs one product with P, which all documents share, and products of vectors. So no
-    document needs its own K x K matrix. A document stops when its residual is small.
-    """
-    preconditioner = np.diag(precision) + N * p
-    x = np.zeros_like(gradient)
-    residual = gradient.copy()
-    z = residual / preconditioner
-    direction = z.copy()
-    rz = np.einsum("dk,dk->d", residual, z)
-    small = 1e-16 * rz
-    for _ in range(_CG_STEPS):
-        product = direction @ precision + N * p * (direction - np.einsum("dk,dk->d", p, direction)[:, np.newaxis])
-        curvature = np.einsum("dk,dk->d", direction, product)
-        moving = (rz > small) & (curvature > 0)
-        if not moving.any():
-            break
-        length = np.divide(rz, curvature, out=np.zeros_like(rz), where=moving)[:, np.newaxis]
-        x += length * direction
-        residual -= length * product
-        z = residual / preconditioner
-        new = np.einsum("dk,dk->d", residual, z)
-        turn = np.divide(new, rz, out=np.zeros_like(rz), where=moving)
-        direction = z + turn[:, np.newaxis] * direction
-        rz = np.where(moving, new, rz)
-    return x
-
-
-def _value(posterior: Posterior, expected: Floats, totals: Floats, prior: Normal) -> Floats:
-    """Return the part of the bound of each document that depends on lambda."""
-    difference = posterior.mean - prior.mean
-    distance = np.einsum("dk,dk->d", difference @ prior.precision, difference)
-    linear = np.einsum("dk,dk->d", expected, posterior.mean)
-    return np.asarray(linear - totals * log_normalizer(posterior) - distance / 2)

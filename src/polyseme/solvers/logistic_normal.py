@@ -22,15 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.core.logistic_normal import (
-    Normal,
-    Posterior,
-    divergence,
-    fit_normal,
-    improved,
-    log_normalizer,
-    operand,
-)
+from polyseme.core.logistic_normal import Normal, Posterior, fit_normal, improved, operands
 from polyseme.data.corpus import MemoryCorpus
 from polyseme.kernels import Array, Floats, em_words
 from polyseme.solvers.ascent import Ascent, EvaluatedPoint
@@ -56,7 +48,8 @@ def correlated_start(
     mean -= mean.mean(axis=1, keepdims=True)
     posterior = Posterior(mean, np.full_like(mean, _START_VARIANCE))
     spread = Posterior(mean, np.ones_like(mean))
-    return CorrelatedPoint(posterior, fit_normal(spread, _prior_weights(corpus), diagonal=diagonal), phi)
+    prior = fit_normal(spread, _prior_weights(corpus), diagonal=diagonal, n_threads=corpus.n_threads)
+    return CorrelatedPoint(posterior, prior, phi)
 
 
 def _prior_weights(corpus: MemoryCorpus) -> Floats:
@@ -83,14 +76,12 @@ class _CorrelatedEvaluation:
     def __call__(self, point: CorrelatedPoint) -> EvaluatedPoint[CorrelatedPoint]:
         """Return the bound at a point, and the step from there."""
         corpus, (posterior, prior, phi) = self._corpus, point
-        A, row_max = operand(posterior, phi.dtype, phi.shape[1])
+        totals, n_threads = corpus.totals, corpus.n_threads
+        A, terms = operands(posterior, totals, prior, phi.dtype, n_threads=n_threads)
         swept = corpus.sums(A, phi)
-        parts = swept.logs + corpus.totals * (row_max - log_normalizer(posterior)) - divergence(posterior, prior)
-        bound = float((parts * self._weights)[self._weights > 0].sum()) / corpus.tokens
-        K = prior.mean.size
-        expected = np.multiply(A[:, :K], swept.row_sums[:, :K], dtype=np.float64)
-        next_posterior = improved(posterior, expected, corpus.totals, prior, n_threads=corpus.n_threads)
+        bound = float(((swept.logs + terms) * self._weights)[self._weights > 0].sum()) / corpus.tokens
+        next_posterior = improved(posterior, A, swept.row_sums, totals, prior, n_threads=n_threads)
         ones = np.ones(phi.shape[1])
-        next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=corpus.n_threads)
-        next_prior = fit_normal(next_posterior, self._weights, diagonal=self._diagonal)
+        next_phi, _ = em_words(phi, swept.word_sums, ones, corpus.word_totals, n_threads=n_threads)
+        next_prior = fit_normal(next_posterior, self._weights, diagonal=self._diagonal, n_threads=n_threads)
         return EvaluatedPoint(point, BoundReport(bound), CorrelatedPoint(next_posterior, next_prior, next_phi))

@@ -62,7 +62,7 @@ constexpr int64_t kAhead = 16;
 // acc += sum_j r_j b_j for `Columns` columns, with the sums in registers. b_j starts at B + place_j * stride. The
 // operand `ahead` places later is prefetched, if it is among the first `known` ones.
 template <class T, int Columns, bool Near, class Place>
-inline void accumulate_columns(const T* B, const Place* place, int64_t stride, int64_t n, int64_t ahead, int64_t known,
+inline void accumulate_columns(const T* B, const Place& place, int64_t stride, int64_t n, int64_t ahead, int64_t known,
                                const T* r, T* acc) {
     constexpr int L = lanes<T>;
     constexpr int P = Columns / L;
@@ -78,7 +78,7 @@ inline void accumulate_columns(const T* B, const Place* place, int64_t stride, i
 }
 
 template <class T, int Width, bool Near, class Place>
-inline void accumulate_any(const T* B, const Place* place, int64_t stride, int64_t n, int64_t ahead, int64_t known,
+inline void accumulate_any(const T* B, const Place& place, int64_t stride, int64_t n, int64_t ahead, int64_t known,
                            int width, const T* r, T* acc) {
     if constexpr (Width > 0) {
         accumulate_columns<T, Width, Near>(B, place, stride, n, ahead, known, r, acc);
@@ -119,8 +119,7 @@ void accumulate_rows(const T* B, const Index* index, int64_t n, int64_t known, i
             for (int set = 0; set < Sets; ++set) add(j + set, set);
         }
         for (int set = 0; j + set < n; ++set) add(j + set, set);
-        for (int p = 0; p < P; ++p)
-            store(acc + p * L, (total[0][p] + total[1][p]) + (total[2][p] + total[3][p]));
+        for (int p = 0; p < P; ++p) store(acc + p * L, (total[0][p] + total[1][p]) + (total[2][p] + total[3][p]));
     } else {
         accumulate_any<T, Width, true>(B, index, Width > 0 ? Width : width, n, kAhead, known, width, r, acc);
     }

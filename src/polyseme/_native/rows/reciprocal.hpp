@@ -47,13 +47,13 @@ inline void add_ratios(const Pack<T> (&ratio)[kDenseRows], ReciprocalLosses<T>& 
         }
         const Pack<double> before = load(least);
         store(least, all < before ? all : before);
-        const Whole bits = reinterpret_cast<const Whole&>(all);
+        const Whole bits = as_bits<Whole>(all);
         Whole exponents;
         std::memcpy(&exponents, exponent, sizeof exponents);
         exponents = exponents + (bits >> 52) - 1023;
         std::memcpy(exponent, &exponents, sizeof exponents);
         const Whole mantissa = (bits & 0xfffffffffffffLL) | 0x3ff0000000000000LL;
-        store(product, reinterpret_cast<const Pack<double>&>(mantissa));
+        store(product, as_bits<Pack<double>>(mantissa));
         store(sum, total);
     }
 #else

@@ -94,8 +94,8 @@ inline double log_sum(const T* x, T* q, int n) {
     return sum<double>(total);
 }
 
-// Sums over a range of a short row. The first step of a group comes before the second step of the previous group, because the sum and
-// the division between the steps take longer than the products of a group.
+// Sums over a range of a short row. The first step of a group comes before the second step of the previous group,
+// because the sum and the division between the steps take longer than the products of a group.
 template <class T, int Width, class Index>
 inline void sweep_short(const RowRange<T, Index>& range) {
     constexpr int L = lanes<T>, P = Width / L;
