@@ -80,7 +80,7 @@ def compare_duplicates(texts: list[str]) -> None:
     """Print the similarity of near-duplicates, and the time to find them beside the time to count words."""
     started = time.process_time()
     with NearDuplicates() as finder:
-        found = [finder.add(text) for text in texts]
+        found = finder.add(texts)
         compared = finder.n_compared
     seconds = time.process_time() - started
     started = time.process_time()

@@ -37,10 +37,11 @@ def test_a_second_fit_of_the_same_folder_is_refused(place: Path) -> None:
 KILLED = """
 import importlib, os, signal, sys
 from polyseme.data import shard_writer
+from polyseme.estimators import likelihood
 from polyseme.runs import documents
 from polyseme.solvers import base
 shard_writer._MIN_NONZEROS, shard_writer._NONZEROS_PER_WORD, documents.BLOCK = 4000, 1, 2000
-base.LOADED_NONZEROS = 1000
+base.LOADED_NONZEROS, likelihood._SAMPLED_WEIGHTS = 1000, 1
 module, name, calls = sys.argv[1].split(":")
 owner = importlib.import_module(module)
 *path, last = name.split(".")
@@ -91,9 +92,9 @@ def test_a_fit_killed_in_any_step_resumes_to_the_same_bits(phase: str, place: Pa
     n_shards = len(open_run(place / "run").store.shards.manifest.shards)
     assert len(written) == n_shards - done
     # The fifth step, of iteration 4, is killed. A resumed fit repeats the step at the point of the last iteration.
-    # The level of six topics has one iteration over all shards.
-    assert open_run(place / "run").levels == [3, 6]
-    assert len(steps) == {"fitting": 1 + 5 - 3 + 2, "folding": 1 + 2, "levels": 2, "writing": 0}.get(phase, 6 + 2)
+    # The levels of 6 and 12 topics have one iteration over all shards each.
+    assert open_run(place / "run").levels == [3, 6, 12]
+    assert len(steps) == {"fitting": 1 + 5 - 3 + 4, "folding": 1 + 4, "levels": 4, "writing": 0}.get(phase, 6 + 4)
 
 
 def counted_calls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:

@@ -261,8 +261,8 @@ def small_limit(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "small", "large"),
     [
-        ({}, "scd", "accelerated-em"),
-        ({"background": 0.2}, "accelerated-em", "accelerated-em"),
+        ({}, "scd", "em"),
+        ({"background": 0.2}, "accelerated-em", "em"),
         ({"doc_topic_prior": 0.9}, "em", "em"),
         ({"solver": "em"}, "em", "em"),
     ],
@@ -276,7 +276,7 @@ def test_auto_chooses_by_the_model_and_the_size_of_the_data(corpora, place, para
 
 
 def test_the_choice_uses_the_number_of_counts_and_no_other_property_of_a_corpus():
-    for n_nonzeros, solver in ((LOADED_NONZEROS, "scd"), (LOADED_NONZEROS + 1, "accelerated-em")):
+    for n_nonzeros, solver in ((LOADED_NONZEROS, "scd"), (LOADED_NONZEROS + 1, "em")):
         problem = FitProblem(Model(2), SimpleNamespace(in_memory=False, n_nonzeros=n_nonzeros, entries=None))
         assert check_solver(SOLVERS["auto"](), problem, checkpoint=False).name == solver
 

@@ -30,6 +30,7 @@ from polyseme.data.disk import FIT_FOLDER, LocalShards
 from polyseme.data.shard_files import read_manifest
 from polyseme.datasets import synthetic_corpus
 from polyseme.errors import ShardError
+from polyseme.estimators import likelihood
 from polyseme.io import files
 from polyseme.priors import TopicSelection
 from polyseme.scale import open_shards, write_shards
@@ -196,7 +197,22 @@ def test_solvers_that_need_all_documents_are_refused_if_these_are_too_many(shard
     for settings, message in refused:
         with pytest.raises(UnsupportedError, match=message):
             PLSA(**{**SETTINGS, **settings}).fit(shards)
-    assert PLSA(**SETTINGS).fit(shards).solver_ == "accelerated-em"
+    assert PLSA(**SETTINGS).fit(shards).solver_ == "em"
+
+
+@pytest.mark.parametrize("init", ["random", "topics"])
+def test_a_fit_of_too_many_documents_for_memory_starts_from_a_fit_to_a_sample(shards, monkeypatch, init):
+    topics = np.random.default_rng(0).dirichlet(np.ones(60), 4)
+    settings = {**SETTINGS, "solver": "em", "init": init if init == "random" else (None, topics)}
+    without = PLSA(**settings).fit(shards)
+    monkeypatch.setattr(base, "LOADED_NONZEROS", 1000)
+    monkeypatch.setattr(likelihood, "_SAMPLED_WEIGHTS", 100 * 16)  # 100 of 300 documents
+    fits = [PLSA(**settings, n_jobs=n_jobs).fit(shards) for n_jobs in (1, 2)]
+    same_bits(*fits)
+    first, final = (model.history_["log_likelihood"] for model in (without, fits[0]))
+    assert final[0] > first[0]
+    assert (np.diff(final) > -1e-6).all()
+    assert (fits[0].components_[:, np.asarray(X.sum(axis=0)).ravel() > 0].max(axis=0) > 0).all()
 
 
 def test_models_that_compare_documents_are_refused(shards):

@@ -8,6 +8,7 @@ import pytest
 
 from cli_runner import run
 from polyseme.data import shard_writer as writing
+from polyseme.estimators import likelihood
 from polyseme.runs import documents, open_run
 from polyseme.solvers import base
 
@@ -22,8 +23,9 @@ def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_loading_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every corpus too large to be loaded, so that it is fitted from its shards by accelerated EM."""
+    """Make every corpus too large to be loaded, so that it is fitted from its shards by EM."""
     monkeypatch.setattr(base, "LOADED_NONZEROS", 1000)
+    monkeypatch.setattr(likelihood, "_SAMPLED_WEIGHTS", 1)  # ten documents for each topic
 
 
 def fitted(place: Path, *more: str) -> Any:

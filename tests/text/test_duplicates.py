@@ -4,13 +4,14 @@ import re
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from polyseme.text.duplicates import MIN_SIMILARITY, SHINGLE_WORDS, NearDuplicates
 
 
 def found_in(texts, path=None):
     with NearDuplicates(path) as finder:
-        return [finder.add(text) for text in texts]
+        return finder.add(texts)
 
 
 def shingles(text):
@@ -104,7 +105,7 @@ class TestAgainstOracle:
 class TestLinearTime:
     def test_equal_texts_are_compared_once(self):
         with NearDuplicates() as finder:
-            assert [finder.add("one text that is repeated") for _ in range(500)] == [None] + [0] * 499
+            assert finder.add(["one text that is repeated"] * 500) == [None] + [0] * 499
             assert finder.n_compared == 499
 
     def test_texts_that_share_a_long_beginning(self):
@@ -114,8 +115,7 @@ class TestLinearTime:
         compared = {}
         for n_texts in (200, 400):
             with NearDuplicates() as finder:
-                for _ in range(n_texts):
-                    finder.add(template + " " + " ".join(words(rng, 40)))
+                finder.add([template + " " + " ".join(words(rng, 40)) for _ in range(n_texts)])
                 compared[n_texts] = finder.n_compared
         assert 0 < compared[200] <= 200 * 6 * 8
         assert compared[400] <= 400 * 6 * 8
@@ -135,12 +135,24 @@ def test_a_file_that_cannot_be_written(tmp_path):
         NearDuplicates(tmp_path / "missing" / "shingles")
 
 
+def test_batches_and_threads_do_not_change_the_result():
+    rng = np.random.default_rng(2)
+    texts = [" ".join(words(rng, 80)) for _ in range(400)]  # several pieces, which threads take
+    texts += [edited(rng, text, 0.02) for text in texts]
+    together = found_in(texts)
+    assert sum(first is not None for first in together) >= 350
+    with NearDuplicates() as finder:
+        assert [first for text in texts for first in finder.add([text])] == together
+    with threadpool_limits(1), NearDuplicates() as finder:
+        assert finder.add(texts) == together
+
+
 def test_skipped_texts_keep_their_numbers():
     with NearDuplicates() as finder:
         finder.skip(7)
-        assert [finder.add("a b c"), finder.add("a b c")] == [None, 7]
+        assert finder.add(["a b c", "a b c"]) == [None, 7]
 
 
 def test_other_types_are_refused():
     with NearDuplicates() as finder, pytest.raises(TypeError, match="a string was expected"):
-        finder.add(b"text")
+        finder.add([b"text"])

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -51,6 +52,7 @@ from polyseme.io.files import (
     list_of,
     only_writer,
     parse_json,
+    read_ahead,
 )
 from polyseme.kernels import Array, Floats
 
@@ -316,6 +318,7 @@ class ShardedCorpus(ABC):
 
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Any = None) -> FoldedDocuments:
         """Fold in every shard. The rows of all documents become files beside the shards, which are mapped."""
+        remove_unused()  # the rows of the fit, which would take more of the disk than the result
         shape, dtype = (self.n_docs, len(arrays[0])), arrays[0].dtype
         names = ["doc_topic", *job.inference.parameter_names] if job.training else [TRANSFORMED]
         files = {name: RowsFile(self.shards.folder / f"{name}.npy", shape, dtype) for name in names}
@@ -390,18 +393,33 @@ class LocalShards(ShardedCorpus):
         return shared
 
     def run(self, step: Step, rows: ShardRows, shared: tuple[Array, ...]) -> StepResult:
-        """Run a step; the E-step of every shard writes its rows of the next generation."""
+        """Run a step; the E-step of every shard writes its rows of the next generation.
+
+        While a shard is swept, the system reads the next one, and a thread writes the rows of the one before.
+        """
         generation, tree = self.new_generation(), ReductionTree[Any](self._buffers)
         prepared = step.prepare(shared, self.n_threads)
-        for number in range(self.n_shards):
-            shard = self.shard(number)
-            result = step.e_step(shard, rows.of(number, shard), prepared, tree.spare())
-            generation.write(number, result.next_rows)
-            tree.add(result.stats)
+        with ThreadPoolExecutor(1) as writer:
+            written: Future[None] | None = None
+            for number in range(self.n_shards):
+                self._read_ahead(number + 1, rows)
+                shard = self.shard(number)
+                result = step.e_step(shard, rows.of(number, shard), prepared, tree.spare())
+                if written is not None:
+                    written.result()
+                written = writer.submit(generation.write, number, result.next_rows)
+                tree.add(result.stats)
+            if written is not None:
+                written.result()
         stats = tree.total()
         next_shared, report = step.m_step(self, prepared, stats)
         self._buffers.append(stats.word_sums)
         return StepResult(rows, shared, generation, next_shared, report)
+
+    def _read_ahead(self, number: int, rows: ShardRows) -> None:
+        if number < self.n_shards:
+            for path in (self.shards.folder / self.shards.manifest.shards[number].name, *rows.paths(number)):
+                read_ahead(path)
 
     def combine(self, step: Step, extrapolate: Extrapolate, new: Point, old: Point) -> Point:
         rows = ExtrapolatedRows(step, extrapolate, new[0], old[0])

@@ -39,6 +39,9 @@ class ShardRows(Protocol):
 
     def of(self, number: int, shard: Shard) -> Array: ...
 
+    def paths(self, number: int) -> list[Path]:
+        """Return the files from which the rows of a shard are read."""
+
 
 @dataclass(frozen=True)
 class ComputedRows:
@@ -49,6 +52,9 @@ class ComputedRows:
 
     def of(self, number: int, shard: Shard) -> Array:
         return self.function(shard, *self.shared)
+
+    def paths(self, number: int) -> list[Path]:
+        return []
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,9 @@ class ArrayRows:
         rows.flags.writeable = False
         return rows
 
+    def paths(self, number: int) -> list[Path]:
+        return []
+
 
 @dataclass(frozen=True)
 class ExtrapolatedRows:
@@ -78,6 +87,9 @@ class ExtrapolatedRows:
         return self.step.extrapolate_rows(
             self.extrapolate, self.new.of(number, shard), self.old.of(number, shard), shard
         )
+
+    def paths(self, number: int) -> list[Path]:
+        return [*self.new.paths(number), *self.old.paths(number)]
 
 
 class Generation:
@@ -98,6 +110,9 @@ class Generation:
 
     def of(self, number: int, shard: Shard) -> Array:
         return read_rows(self.path(number), shard.n_docs, shard.dtype)
+
+    def paths(self, number: int) -> list[Path]:
+        return [self.path(number)]
 
     def write(self, number: int, rows: Array) -> None:
         write_atomically(self.path(number), npy_parts(rows), flush=False)

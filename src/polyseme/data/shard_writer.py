@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
@@ -39,8 +40,8 @@ _MIN_NONZEROS = 1 << 22
 """Smallest default number of non-zeros per shard."""
 _NONZEROS_PER_WORD = 64
 """Default number of non-zeros per shard and word."""
-_MAX_TEXTS, _MAX_CHARACTERS = 4096, 1 << 23
-"""Limits of a batch of texts that is counted at once."""
+_MAX_TEXTS, _MAX_CHARACTERS = 1 << 16, 1 << 24
+"""Limits of a batch of texts that is counted at once. Each batch looks up all of its distinct words once."""
 _RETRIES = 10
 """Number of times that a task is repeated after the scheduler gave up because its workers died."""
 _MAX_TOTALS = 64
@@ -136,7 +137,7 @@ def _counted(documents: Iterable[Any], vectorizer: Any, skip: int) -> tuple[Iter
 
 
 def _batches(texts: Iterator[Any]) -> Iterator[list[Any]]:
-    """Yield batches of a few thousand texts, or fewer if they are long."""
+    """Yield batches of some thousand texts, or fewer if they are long."""
     batch: list[Any] = []
     size = 0
     for text in texts:
@@ -169,12 +170,26 @@ def _write(
     shard_nonzeros: int | None,
     vocabulary: list[str] | None,
 ) -> None:
-    """Write chunks of counts to shards after those that are done, and replace the manifest after each."""
+    """Write chunks of counts to shards after those that are done, and replace the manifest after each.
+
+    A thread writes a shard while the next one is counted.
+    """
     splitter = _Splitter(shard_nonzeros, done)
     shards = () if done is None else done.shards
-    for counts in splitter.split(chunks):
+
+    def write(counts: SparseCounts) -> None:
+        nonlocal shards
         shards = (*shards, write_shard(folder, len(shards), counts))
         replace(splitter.known_layout, shards=shards).write(folder)
+
+    with ThreadPoolExecutor(1) as writer:
+        written: Future[None] | None = None
+        for counts in splitter.split(chunks):
+            if written is not None:
+                written.result()
+            written = writer.submit(write, counts)
+        if written is not None:
+            written.result()
     if splitter.layout is None:
         raise InputError("There are no documents to write.")
     complete(folder, replace(splitter.layout, shards=shards), vocabulary)

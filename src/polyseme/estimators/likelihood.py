@@ -17,7 +17,7 @@ from polyseme.core.fitted import FittedTopics, FoldedTraining, Inference, fold_i
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss, fold_in_shard
 from polyseme.core.mixture import MixturePosterior
 from polyseme.core.model import Model, as_loss, topic_use
-from polyseme.data.corpus import Corpus
+from polyseme.data.corpus import LOADED_NONZEROS, Corpus
 from polyseme.estimators.base import fit_starts
 from polyseme.estimators.validation import (
     Training,
@@ -35,6 +35,7 @@ from polyseme.priors.members import as_prior
 from polyseme.solvers.base import (
     FitProblem,
     FitSummary,
+    Requirement,
     Snapshot,
     Solver,
     SolverRun,
@@ -59,6 +60,10 @@ if TYPE_CHECKING:
 
 _TOLERANCE, _LOSS_TOLERANCE = 1e-3, 1e-2
 """Defaults of `tol`, in nats per token, and in percent of another loss."""
+
+_SAMPLED_WEIGHTS = 1 << 26
+"""Topic weights of the sample to which topics are fitted before the fit of a corpus that is too large for memory."""
+_UNSEEN_SHARE = 1e-3
 
 
 class LikelihoodSettings(NamedTuple):
@@ -179,6 +184,10 @@ def _start(
     `rows` are the documents of the user that the corpus has; None for all.
     """
     theta, phi = _unshaped_start(settings, corpus, model, rng, rows)
+    samples = as_solver(settings.parameters.solver).starts_from_sample and model.loss.is_likelihood
+    if samples and not Requirement.IN_MEMORY.holds(FitProblem(model, corpus)):
+        phi = _fitted_to_sample(settings, corpus, model, rng, phi)
+        theta = corpus.rows(partial(fold_in_shard, model), (phi,))
     if model.doc_prior is not None and model.doc_prior.for_training_documents() is not None:  # a corpus in memory
         rows = theta[:, : model.n_topics].astype(np.float64)
         theta = padded(model.doc_prior.adapt_start(rows), theta.dtype, model.n_columns)
@@ -223,6 +232,24 @@ def _preliminary_fit(settings: LikelihoodSettings, problem: FitProblem, docs: An
     """Return the end of a fit that is the start of another one."""
     solver = check_solver(as_solver("auto"), problem, checkpoint=False)
     return end_of_preliminary_fit(lambda: solver.begin(problem, docs, phi), max_iter=solver.max_iter, tol=settings.tol)
+
+
+def _fitted_to_sample(
+    settings: LikelihoodSettings, corpus: Any, model: Model, rng: np.random.Generator, phi: Array
+) -> Array:
+    """Return topics that are fitted to documents drawn at random, so that the fit of all documents is short.
+
+    They give every word the probability _UNSEEN_SHARE of the unigram at least, because EM cannot increase a zero.
+    """
+    documents = max(_SAMPLED_WEIGHTS // model.n_columns, 10 * model.n_topics)
+    most = min(LOADED_NONZEROS, documents * corpus.n_nonzeros // corpus.n_docs)
+    sample, _ = corpus.load(rng, most)
+    end = _preliminary_fit(settings, FitProblem(model, sample), fold_in_shard(model, sample, phi), phi)
+    topics = end.phi[:, : model.n_topics].astype(np.float64)
+    topics = (1 - _UNSEEN_SHARE) * topics + _UNSEEN_SHARE * corpus.unigram[:, np.newaxis]
+    if model.word_prior is not None:
+        topics = model.word_prior.adapt_start(topics.T).T
+    return padded(topics, phi.dtype, model.n_columns)
 
 
 def _with_scales(loss: Loss, run: SolverRun, corpus: Any) -> Loss:

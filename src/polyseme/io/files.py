@@ -82,6 +82,13 @@ def write_output(path: str | PathLike[str], content: bytes) -> None:
     write_atomically(path, content)
 
 
+def read_ahead(path: Path) -> None:
+    """Let the operating system read a file into its cache, where it can, without waiting for it."""
+    if hasattr(os, "posix_fadvise"):
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
+
 def flush_to_disk(path: Path) -> None:
     """Flush the content of a file, or the names in a folder, to disk."""
     if not _POSIX and path.is_dir():

@@ -11,6 +11,11 @@ from polyseme.runs.info import Duplicates
 from polyseme.runs.run import Run
 from polyseme.text.duplicates import NearDuplicates
 from polyseme.text.readers.inputs import Document
+from polyseme.text.tokens import batches
+
+_CHARACTERS_AT_ONCE = 1 << 20
+"""Characters of the documents that are compared with earlier ones at once."""
+_COST_OF_A_DOCUMENT = 64
 
 
 class DocumentRecorder:
@@ -31,26 +36,26 @@ class DocumentRecorder:
             after.store.files.path(f"{STORE}.blocks")  # checked completely, because all blocks are copied
             self._writer = self._texts = DocumentWriter(folder, texts=texts, after=after.store.documents)
             if texts:
-                for text in after.store.documents.texts:
-                    finder.add(text)
+                for texts_before in batches(after.store.documents.texts, str):
+                    finder.add(texts_before)
             else:
                 finder.skip(after.info.documents)
 
     def record(self, documents: Iterable[Document], limit: int | None = None) -> Iterator[str]:
         """Record each document, then yield its text. Raise TooManyCharacters after `limit` characters."""
-        for document in documents:
-            first = self._finder.add(document.text)
-            self.n_read += 1
-            self.n_duplicates += first is not None
-            if first is not None and self._drop:
-                continue
-            self._writer.add(document, first)
-            if self._texts is not self._writer:
-                self._texts.add(document)
-            self._characters += len(document.text)
+        for batch in _batches(documents):
+            for document, first in zip(batch, self._finder.add([document.text for document in batch]), strict=True):
+                self.n_read += 1
+                self.n_duplicates += first is not None
+                if first is not None and self._drop:
+                    continue
+                self._writer.add(document, first)
+                if self._texts is not self._writer:
+                    self._texts.add(document)
+                self._characters += len(document.text)
+                yield document.text
             if limit is not None and self._characters > limit:
                 raise TooManyCharacters
-            yield document.text
 
     @property
     def duplicates(self) -> Duplicates:
@@ -67,6 +72,20 @@ class DocumentRecorder:
     def __exit__(self, *error: Any) -> None:
         for writer in {self._writer, self._texts}:
             writer.__exit__(*error)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield the documents in lists of about a megabyte."""
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document.text) + _COST_OF_A_DOCUMENT
+        if size >= _CHARACTERS_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 class TooManyCharacters(Exception):

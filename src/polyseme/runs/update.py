@@ -118,11 +118,14 @@ class _NewDocuments:
         self.n_read = self.n_added = 0
 
     def of(self, run: Run, update: ProgressUpdate) -> Iterator[Document]:
-        # Hashes, because the sources and ids of millions of documents take much more memory.
-        known = set(map(hash, zip(*(run.view.corpus.column(name) for name in ("source", "id")), strict=True)))
+        # Sorted hashes, because a set of millions of sources and ids takes much more memory.
+        columns = zip(*(run.view.corpus.column(name) for name in ("source", "id")), strict=True)
+        known = np.sort(np.fromiter(map(hash, columns), dtype=np.int64))
         for document in reading_progress(self.reader, update):
             self.n_read += 1
-            if hash((document.source, document.id)) not in known:
+            found = hash((document.source, document.id))
+            place = known.searchsorted(found)
+            if place == known.size or known[place] != found:
                 self.n_added += 1
                 yield document
 

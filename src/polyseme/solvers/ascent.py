@@ -38,6 +38,7 @@ class EM(Solver):
 
     name: ClassVar[str] = "em"
     resumable: ClassVar[bool] = True
+    starts_from_sample: ClassVar[bool] = True
 
     def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return EMRun(problem, theta, phi)
@@ -53,6 +54,7 @@ class AcceleratedEM(Solver):
     name: ClassVar[str] = "accelerated-em"
     requires: ClassVar[frozenset[Requirement]] = frozenset({Requirement.MONOTONE_PRIORS})
     resumable: ClassVar[bool] = True
+    starts_from_sample: ClassVar[bool] = True
 
     def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:
         return EMRun(problem, theta, phi, extrapolate=True)

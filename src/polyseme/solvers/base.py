@@ -243,6 +243,8 @@ class Solver(ABC):
         Whether fits can be stored in a checkpoint: `resume` and `SolverRun.snapshot` are defined.
     holds_out : bool
         Whether the algorithm itself stops by held-out tokens, so that `EarlyStopping` cannot stop it.
+    starts_from_sample : bool
+        Whether a fit of shards that are too large for memory starts from a fit to a sample of their documents.
     init : str
         Name of the start of `init="auto"`.
     start_variance : float
@@ -256,6 +258,7 @@ class Solver(ABC):
     weighs_entries: ClassVar[bool] = False
     resumable: ClassVar[bool] = False
     holds_out: ClassVar[bool] = False
+    starts_from_sample: ClassVar[bool] = False
     init: ClassVar[str] = "documents"
     start_variance: ClassVar[float] = 1.0
     max_iter: ClassVar[int] = 200
@@ -366,8 +369,8 @@ class Auto(Solver):
     """Choice of the fastest solver for the model and the corpus.
 
     `SCD` for plain maximum likelihood of counts in memory, and of shards with at most 67,108,864 non-zeros, which are
-    loaded; `AcceleratedEM` for larger shards and for other models whose EM steps never decrease the objective; and `EM`
-    for the rest. For losses other than the Kullback-Leibler divergence, `HALS` for NMF with the squared loss, and
+    loaded; `EM` for larger shards; `AcceleratedEM` for other models whose EM steps never decrease the objective; and
+    `EM` for the rest. For losses other than the Kullback-Leibler divergence, `HALS` for NMF with the squared loss, and
     `MajorizeMinimize` for the rest. The choice depends on the model and the size of the data, not on the machine.
 
     Parameters
@@ -378,11 +381,13 @@ class Auto(Solver):
 
     name: ClassVar[str] = "auto"
     resumable: ClassVar[bool] = True
+    starts_from_sample: ClassVar[bool] = True
     multiplicative_steps: int = 0
 
     def choose(self, problem: FitProblem) -> Solver:
         settings = {"scd": {"multiplicative_steps": self.multiplicative_steps}}
-        solvers = [SOLVERS[name](**settings.get(name, {})) for name in _PREFERRED]
+        names = _PREFERRED if Requirement.IN_MEMORY.holds(problem) else ("em", *_PREFERRED)
+        solvers = [SOLVERS[name](**settings.get(name, {})) for name in names]
         return next((solver for solver in solvers if _unmet(solver, problem) is None), solvers[-1])
 
     def begin(self, problem: FitProblem, theta: Any, phi: Array) -> SolverRun:

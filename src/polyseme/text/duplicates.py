@@ -18,13 +18,14 @@ from typing import Self
 
 from polyseme.text._counting import NearDuplicates as CompiledNearDuplicates
 from polyseme.text.languages import OTHER
+from polyseme.utils import effective_threads
 
 SHINGLE_WORDS = 3
 MIN_SIMILARITY = 0.85
 
 
 class NearDuplicates:
-    """Finder of near-duplicates among texts that are added one by one.
+    """Finder of near-duplicates among texts that are added in batches, whose sizes do not change the result.
 
     path : temporary file of the shingles, which `close` removes; None: a file in the temporary folder of the system.
     """
@@ -42,17 +43,17 @@ class NearDuplicates:
         except RuntimeError as error:
             raise OSError(f"{path}: {error}") from None
 
-    def add(self, text: str) -> int | None:
-        """Add a text; return the number of the text of which it is a near-duplicate, or None.
+    def add(self, texts: list[str]) -> list[int | None]:
+        """Add texts; return, for each, the number of the text of which it is a near-duplicate, or None.
 
         Texts are numbered from 0 in the order in which they are added. The returned text is not a near-duplicate of
         another text. A text without words is never a near-duplicate.
         """
         try:
-            first: int = self._compiled.add(text)
+            firsts: list[int] = self._compiled.add(texts, effective_threads(None))
         except RuntimeError as error:
             raise OSError(f"{self._path}: {error}") from None
-        return None if first < 0 else first
+        return [None if first < 0 else first for first in firsts]
 
     def skip(self, n_texts: int) -> None:
         """Add texts whose content is not known. No other text is a near-duplicate of them."""

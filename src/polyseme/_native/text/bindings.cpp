@@ -317,7 +317,12 @@ void bind_near_duplicates(nb::module_& module) {
                     characters, NearDuplicates(characters.data(), words, least, std::string(path.c_str(), path.size()))};
             },
             nb::arg("characters").noconvert(), nb::arg("words"), nb::arg("least"), nb::arg("path"))
-        .def("add", [](BoundNearDuplicates& self, nb::handle text) { return self.finder.add(text_of(text)); })
+        .def("add",
+             [](BoundNearDuplicates& self, nb::list documents, int n_threads) {
+                 const std::vector<Text> texts = texts_of(documents, {});
+                 const nb::gil_scoped_release released;
+                 return self.finder.add(texts, n_threads);
+             })
         .def("skip", [](BoundNearDuplicates& self, int64_t n) { self.finder.skip(n); })
         .def("close", [](BoundNearDuplicates& self) { self.finder.close(); })
         .def_prop_ro("compared", [](const BoundNearDuplicates& self) { return self.finder.compared(); });

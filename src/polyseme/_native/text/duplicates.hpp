@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "counter.hpp"
 #include "split.hpp"
 #include "word_table.hpp"
 
@@ -97,26 +99,39 @@ class NearDuplicates {
 
     // Sketches are stored in the file `path`, which nothing else may use. `least` is the similarity of near-duplicates.
     NearDuplicates(const uint32_t* characters, std::size_t words, double least, const std::string& path)
-        : shingles_(characters, words), least_(least), slots_(1024) {
+        : characters_(characters), words_(words), least_(least) {
+        slots_.fill(std::vector<Slot>(256));
+        n_keys_.fill(0);
         file_.open(path, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
         check_file();
     }
 
     int64_t compared() const { return compared_; }
 
-    // Adds a text. Returns the index of the text that it is a near-duplicate of, or none: the most similar of the texts
-    // that are not near-duplicates themselves, and the first of equally similar ones.
-    int64_t add(const Text& text) {
-        shingles_.of(text, sketch_.hashes);
-        sketch_.limit(most_hashes);
-        int64_t found = none;
-        if (!sketch_.hashes.empty()) {
-            const Keys keys = keys_of(sketch_.hashes);
-            found = find(keys);
-            if (found == none) store(keys);
-        }
-        ++n_texts_;
-        return found;
+    // Adds texts. Returns, for each, the index of the text that it is a near-duplicate of, or none: the most similar of
+    // the texts that are not near-duplicates themselves, and the first of equally similar ones. Threads hash the texts,
+    // which are then compared one after the other.
+    std::vector<int64_t> add(const std::vector<Text>& texts, int n_threads) {
+        const std::vector<std::size_t> cut = cut_texts(texts);
+        const auto pieces = static_cast<int64_t>(cut.size()) - 1;
+        while (shingles_.size() < static_cast<std::size_t>(std::max(1, n_threads)))
+            shingles_.emplace_back(characters_, words_);
+        std::vector<std::vector<Hashed>> hashed(static_cast<std::size_t>(pieces));
+        for_each_piece(pieces, n_threads, [&](int worker, int64_t p) {
+            const auto piece = static_cast<std::size_t>(p);
+            std::vector<Hashed> found(cut[piece + 1] - cut[piece]);
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                shingles_[static_cast<std::size_t>(worker)].of(texts[cut[piece] + i], found[i].sketch.hashes);
+                found[i].sketch.limit(most_hashes);
+                if (!found[i].sketch.hashes.empty()) found[i].keys = keys_of(found[i].sketch.hashes);
+            }
+            hashed[piece] = std::move(found);
+        });
+        std::vector<int64_t> firsts;
+        firsts.reserve(texts.size());
+        for (std::vector<Hashed>& piece : hashed)
+            for (Hashed& text : piece) firsts.push_back(add(text));
+        return firsts;
     }
 
     // Adds texts that are not known, and are not compared with any other.
@@ -130,6 +145,11 @@ class NearDuplicates {
     static constexpr std::size_t most_compared = 8;   // texts with the same band
     static constexpr uint32_t nothing = std::numeric_limits<uint32_t>::max();
     using Keys = std::array<uint32_t, n_bands>;
+
+    struct Hashed {
+        Sketch sketch;
+        Keys keys;
+    };
 
     // A text that is not a near-duplicate.
     struct Stored {
@@ -166,25 +186,37 @@ class NearDuplicates {
 
     // The slot of a key, or the empty slot where it belongs. The seed of the process makes it impossible to choose
     // texts whose keys all have the same slot; it does not change the results.
-    Slot& slot_of(uint32_t key) {
+    Slot& slot_of(std::size_t band, uint32_t key) {
+        std::vector<Slot>& slots = slots_[band];
         std::size_t place = static_cast<std::size_t>(mix_bits(key ^ seed_));
         for (;; ++place) {
-            Slot& slot = slots_[place & (slots_.size() - 1)];
+            Slot& slot = slots[place & (slots.size() - 1)];
             if (slot.latest == nothing || slot.key == key) return slot;
         }
     }
 
-    int64_t find(const Keys& keys) {
+    int64_t add(Hashed& text) {
+        int64_t found = none;
+        if (!text.sketch.hashes.empty()) {
+            found = find(text);
+            if (found == none) store(text);
+        }
+        ++n_texts_;
+        return found;
+    }
+
+    int64_t find(Hashed& text) {
+        const Keys& keys = text.keys;
         double best = least_;
         int64_t found = none;
         seen_.clear();
         for (std::size_t band = 0; band < n_bands; ++band) {
-            uint32_t next = slot_of(keys[band]).latest;
+            uint32_t next = slot_of(band, keys[band]).latest;
             for (std::size_t steps = 0; next != nothing && steps < most_compared; ++steps) {
                 const Stored& other = stored_[next];
                 if (std::find(seen_.begin(), seen_.end(), next) == seen_.end()) {
                     seen_.push_back(next);
-                    const double similarity = compare(other);
+                    const double similarity = compare(text.sketch, other);
                     if (similarity > best || (similarity == best && (found == none || other.text < found))) {
                         best = similarity;
                         found = other.text;
@@ -196,7 +228,7 @@ class NearDuplicates {
         return found;
     }
 
-    double compare(const Stored& other) {
+    double compare(Sketch& sketch, const Stored& other) {
         ++compared_;
         other_.whole = other.whole;
         other_.hashes.resize(other.size);
@@ -206,33 +238,34 @@ class NearDuplicates {
         check_file();
         other_.sorted = false;
         other_.sort();
-        sketch_.sort();
-        return jaccard(sketch_, other_, most_hashes);
+        sketch.sort();
+        return jaccard(sketch, other_, most_hashes);
     }
 
-    void store(const Keys& keys) {
+    void store(const Hashed& text) {
+        const auto& [sketch, keys] = text;
         if (stored_.size() >= nothing) throw std::length_error("there are too many texts to find near-duplicates");
-        Stored added{n_texts_, end_, static_cast<uint32_t>(sketch_.hashes.size()), sketch_.whole, {}};
+        Stored added{n_texts_, end_, static_cast<uint32_t>(sketch.hashes.size()), sketch.whole, {}};
         if (moved_) file_.seekp(static_cast<std::streamoff>(end_));  // seekp flushes the buffer
         moved_ = false;
-        file_.write(reinterpret_cast<const char*>(sketch_.hashes.data()), bytes_of(sketch_));
+        file_.write(reinterpret_cast<const char*>(sketch.hashes.data()), bytes_of(sketch));
         check_file();
-        end_ += static_cast<uint64_t>(bytes_of(sketch_));
-        if (2 * (n_keys_ + n_bands) > slots_.size()) grow();
+        end_ += static_cast<uint64_t>(bytes_of(sketch));
         for (std::size_t band = 0; band < n_bands; ++band) {
-            Slot& slot = slot_of(keys[band]);
-            n_keys_ += slot.latest == nothing;
+            if (4 * n_keys_[band] >= 3 * slots_[band].size()) grow(band);
+            Slot& slot = slot_of(band, keys[band]);
+            n_keys_[band] += slot.latest == nothing;
             added.before[band] = slot.latest;
             slot = {keys[band], static_cast<uint32_t>(stored_.size())};
         }
         stored_.push_back(added);
     }
 
-    void grow() {
-        std::vector<Slot> old(2 * slots_.size());
-        old.swap(slots_);
+    void grow(std::size_t band) {
+        std::vector<Slot> old(2 * slots_[band].size());
+        old.swap(slots_[band]);
         for (const Slot& slot : old)
-            if (slot.latest != nothing) slot_of(slot.key) = slot;
+            if (slot.latest != nothing) slot_of(band, slot.key) = slot;
     }
 
     static std::streamsize bytes_of(const Sketch& sketch) {
@@ -242,17 +275,19 @@ class NearDuplicates {
         if (!file_) throw std::runtime_error("the file of shingles cannot be written or read");
     }
 
-    Shingles shingles_;
+    const uint32_t* characters_;
+    std::size_t words_;
+    std::deque<Shingles> shingles_;  // one for each thread
     double least_;
     std::fstream file_;
     uint64_t end_ = 0;
     bool moved_ = false;  // whether the file was read after the last sketch was written
-    std::vector<Stored> stored_;
-    std::vector<Slot> slots_;
-    std::size_t n_keys_ = 0;
+    std::deque<Stored> stored_;  // does not need twice its memory while it grows
+    std::array<std::vector<Slot>, n_bands> slots_;  // one table for each band: they do not grow at the same time
+    std::array<std::size_t, n_bands> n_keys_;
     int64_t n_texts_ = 0, compared_ = 0;
     const uint64_t seed_ = hash_seed();
-    Sketch sketch_, other_;
+    Sketch other_;
     std::vector<uint32_t> seen_;
 };
 
