@@ -89,6 +89,9 @@ BENCHMARKS = {
     ),
     "search_quality": Benchmark("Quality of search", "--judged-only", ""),
     "run_scale": Benchmark("A run of a million documents", "--documents 20000", ""),
+    "twenty_million": Benchmark(
+        "From texts to a page, every stage", "--documents 20000 --topics 20", "--documents 2000000"
+    ),
     "search_scale": Benchmark("Search in a million documents", "--documents 50000 --queries 20", ""),
     "search_start": Benchmark("Start of a search", "--documents 2000 --topics 5 --searches 3", ""),
     "coherence": Benchmark("Coherence", "--documents 500 --topics 20", ""),
