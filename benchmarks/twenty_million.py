@@ -11,7 +11,8 @@ process with its children are sampled twenty times per second; resident memory i
 drop. The parts of `fit` are those of its `stages.json`. The last lines compare the topics with the planted ones: the
 affinity (sum of sqrt(p q)) of each planted topic with the fitted topic that is assigned to it.
 
---skip-fit uses the run in --folder.
+--stages names the stages to run, on the corpus and the run in --folder. --fit-option=--checkpoint=100000 stores no
+state of the fit, which takes a third copy of the weights of all documents on the disk.
 """
 
 from __future__ import annotations
@@ -145,6 +146,7 @@ def stages_done(output: Path) -> int:
     return 0
 
 
+PARTS = ("fit", "search", "explore", "transform", "update")
 STAGES = ("read", "counted", "chosen", "fitted", "levels", "written")
 
 
@@ -218,7 +220,7 @@ def main() -> None:
     parser.add_argument("--format", choices=["jsonl", "parquet"], default="jsonl")
     parser.add_argument("--folder", type=Path, help="folder for the files; a temporary one without it")
     parser.add_argument("--keep", action="store_true", help="keep the corpus and the run, and use a corpus that exists")
-    parser.add_argument("--skip-fit", action="store_true")
+    parser.add_argument("--stages", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--fit-option", action="append", default=[], help="further option of polyseme fit")
     parser.add_argument("--write", type=Path, help="write a corpus and end")
     parser.add_argument("--first-block", type=int, default=0)
@@ -252,17 +254,20 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
     )
     size = disk_use(corpus) if corpus.is_dir() else corpus.stat().st_size
     report_figure("size of the corpus", f"{size / 1e6:,.0f} MB")
-    run = folder / "run"
-    if not options.skip_fit:
-        fit = ["fit", str(corpus), "--shards", "-k", str(options.topics), "-o", str(run), "--no-page", "--overwrite"]
-        run_stage("fit", [*python, *fit, *options.fit_option], folder, run)
-    report_figure("size of the run", f"{disk_use(run) / 1e6:,.0f} MB")
-    query = " ".join(make_words(WORDS)[:2])
-    run_stage("search, first", [*python, "search", str(run), query], folder)
-    run_stage("search, second", [*python, "search", str(run), query], folder)
-    run_stage("explore, page", [*python, "explore", str(run), "-o", str(folder / "page.html")], folder)
-    run_stage("transform", [*python, "transform", str(run), str(new), "-o", str(folder / "new-topics.csv")], folder)
-    run_stage("update", [*python, "update", str(run), str(new)], folder)
+    run, query = folder / "run", " ".join(make_words(WORDS)[:2])
+    fit = ["fit", str(corpus), "--shards", "-k", str(options.topics), "-o", str(run), "--no-page", "--overwrite"]
+    commands = {
+        "fit": [*fit, *options.fit_option],
+        "search": ["search", str(run), query],
+        "explore": ["explore", str(run), "-o", str(folder / "page.html")],
+        "transform": ["transform", str(run), str(new), "-o", str(folder / "new-topics.csv")],
+        "update": ["update", str(run), str(new)],
+    }
+    for name in options.stages:
+        run_stage(name, [*python, *commands[name]], folder, run if name == "fit" else None)
+        if name == "search":
+            run_stage("search again", [*python, *commands[name]], folder)
+        report_figure(f"size of the run after {name}", f"{disk_use(run) / 1e6:,.0f} MB")
     print_quality(run, options.topics)
 
 
