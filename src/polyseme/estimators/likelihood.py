@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _TOLERANCE, _LOSS_TOLERANCE = 1e-3, 1e-2
 """Defaults of `tol`, in nats per token, and in percent of another loss."""
 
-_SAMPLED_WEIGHTS = 1 << 26
+_SAMPLED_WEIGHTS = 1 << 25
 """Topic weights of the sample to which topics are fitted before the fit of a corpus that is too large for memory."""
 _UNSEEN_SHARE = 1e-3
 
