@@ -56,8 +56,8 @@ _COMES_BACK = 0.85
 """Affinity of a topic that comes back. Of .7, .8, .85 and .9, shares at .85 separated planted topics from split and
 merged ones best."""
 STABLE, LEAST_STABLE = 0.9, 0.2
-"""Mean and least stability of a stable number of topics. SigProfilerExtractor has 0.8 and 0.2. With 0.8, simulated
-cells whose genes vary beyond Poisson noise get too many programs more often (`benchmarks/consensus.py`)."""
+"""Mean and least stability of a stable number of topics. SigProfilerExtractor has 0.8 and 0.2. With 0.8, more of the
+simulated cells on which the limit was chosen got too many programs: their genes vary beyond Poisson noise."""
 _UNIGRAM_SHARE = 1e-3
 """Weight of the unigram in the mean of the topics, because EM cannot increase a zero."""
 _CONSENSUS_SHARE = 0.1
