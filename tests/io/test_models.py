@@ -5,7 +5,6 @@ import os
 import stat
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from polyseme import PLSA, Background, JointBackground, ModelFileError, TensorPL
 from polyseme.io import arrays as arrays_module
 from polyseme.io import models as storage
 from polyseme.io.arrays import read_safetensors
-from polyseme.kernels import FOLD_IN_TOLERANCE
 from polyseme.solvers.base import SOLVERS
 from sealed_files import rewrite_model
 from solver_problems import LIKELIHOOD
@@ -280,37 +278,6 @@ def test_saving_in_a_folder_that_does_not_exist(model, tmp_path):
 
 
 # files of the first version
-
-DATA = Path(__file__).parents[1] / "files"
-
-
-def test_a_file_of_version_2_loads():
-    expected = np.load(DATA / "plsa_v2_expected.npz")
-    model = polyseme.load(DATA / "plsa_v2.safetensors")
-    assert np.array_equal(model.components_, expected["components"])
-    assert np.array_equal(model.topic_weights_, expected["topic_weights"])
-    assert np.array_equal(model.doc_topic_, expected["transformed"])
-    assert list(model.feature_names_in_) == list(expected["words"])
-    assert model.log_likelihood_ == expected["log_likelihood"]
-    assert model.n_iter_ == expected["n_iter"] == len(model.history_["iteration"]) - 1
-    assert (model.n_components, model.solver, model.max_iter, model.random_state) == (3, "em", 200, 7)
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_a_file_of_version_2_transforms_as_it_did():
-    """The likelihood of every document is as high, within the tolerance of folding in, and the weights are similar."""
-    expected = np.load(DATA / "plsa_v2_expected.npz")
-    model = polyseme.load(DATA / "plsa_v2.safetensors")
-    documents, phi = expected["documents"].astype(np.float64), model.components_.astype(np.float64)
-    transformed = model.transform(expected["documents"])
-    assert transformed.dtype == expected["transformed"].dtype
-    np.testing.assert_allclose(transformed, expected["transformed"], atol=0.02)
-    for x, now, then in zip(documents, transformed, expected["transformed"], strict=True):
-        log_now, log_then = (oracles.log_likelihood(x[np.newaxis], theta[np.newaxis], phi) for theta in (now, then))
-        assert abs(log_now - log_then) <= FOLD_IN_TOLERANCE * x.sum()
-    perplexity = model.completion_perplexity(expected["documents"])
-    np.testing.assert_allclose(perplexity, expected["completion_perplexity"], rtol=0.02)
-    np.testing.assert_array_equal(model._fitted.document_prior, expected["document_prior"])
 
 
 # training documents beside the model file

@@ -17,14 +17,21 @@ def test_types_and_the_explorer_ship():
     assert files("polyseme").joinpath("explore", "assets", "app.js").is_file()
 
 
-def test_the_version_is_written_in_pyproject_toml_only():
+def test_the_version_is_written_in_pyproject_toml_and_its_copies_are_equal():
     import polyseme
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == polyseme.__version__
-    sources = [*(ROOT / "src").rglob("*.py"), ROOT / "CMakeLists.txt", ROOT / "CITATION.cff", ROOT / "docs" / "conf.py"]
-    quoted = re.compile(rf"[\"']{re.escape(project['version'])}[\"']|^version:", re.MULTILINE)
+    sources = [*(ROOT / "src").rglob("*.py"), ROOT / "CMakeLists.txt", ROOT / "docs" / "conf.py"]
+    quoted = re.compile(rf"[\"']{re.escape(project['version'])}[\"']")
     assert [path.name for path in sources if quoted.search(path.read_text(encoding="utf-8"))] == []
+    for path, line in (
+        ("CITATION.cff", "version: {}"),
+        ("recipe/recipe.yaml", '  version: "{}"'),
+        ("CHANGELOG.md", "## {}"),
+    ):
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        assert any(found.removesuffix(" (unreleased)") == line.format(project["version"]) for found in lines), path
 
 
 def test_every_dependency_has_a_lowest_version_that_can_be_tested():
