@@ -277,9 +277,6 @@ def test_saving_in_a_folder_that_does_not_exist(model, tmp_path):
         model.save(tmp_path / "nowhere" / "model")
 
 
-# files of the first version
-
-
 # training documents beside the model file
 
 
