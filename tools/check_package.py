@@ -26,6 +26,8 @@ IN_WHEEL = (
     "explore/assets/model/data.js",
 )  # fmt: skip
 IN_SDIST = ("pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "src/polyseme/_native/sweep.hpp")
+MOST_BYTES = 3_000_000
+"""Size of the largest wheel."""
 UNWANTED = (".so", ".pyd", ".dylib", ".o", ".pyc", ".egg-info", ".venv", ".git", ".ci", "build", "dist")
 
 MINIMAL = """
@@ -87,13 +89,15 @@ def check_sdist(path: Path) -> None:
 
 
 def check_wheel(path: Path) -> None:
-    """Exit with an error if the wheel lacks types or assets, or contains C++ files."""
+    """Exit with an error if the wheel lacks types or assets, contains C++ files, or is large."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     missing = [name for name in IN_WHEEL if f"polyseme/{name}" not in names]
     unwanted = [name for name in names if name.endswith((".cpp", ".hpp", ".o", ".pyc")) or name.startswith("tests/")]
     if missing or unwanted:
         raise SystemExit(f"{path.name}: missing {missing}, unwanted {unwanted}")
+    if path.stat().st_size > MOST_BYTES:
+        raise SystemExit(f"{path.name}: {path.stat().st_size:,} bytes, more than {MOST_BYTES:,}")
     print(f"{path.name}: {len(names)} files, {path.stat().st_size / 1e6:.1f} MB")
 
 
