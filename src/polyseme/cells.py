@@ -152,6 +152,15 @@ def variable_genes(counts: Any, n_genes: int = 2000) -> Array:
     -------
     ndarray of int
         Columns of the genes, in increasing order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.cells import variable_genes
+    >>> counts = np.random.default_rng(0).poisson(4, (200, 5))
+    >>> counts[:100, 3] *= 5  # one gene differs between two halves of the cells
+    >>> variable_genes(counts, 1)
+    array([3])
     """
     n_genes = check_integer("n_genes", n_genes, least=1)
     variances = residual_variances(counts)
@@ -205,6 +214,14 @@ def annotate(adata: Any, model: TopicEstimator, *, reproducibility: Any = None, 
         Reproducibility of the programs, such as ``best.reproducibility`` of `polyseme.selection.consensus`.
     key : str, default="polyseme"
         Name of the entries.
+
+    Examples
+    --------
+    >>> import anndata  # doctest: +SKIP
+    >>> from polyseme import PLSA
+    >>> from polyseme.cells import annotate
+    >>> cells = anndata.read_h5ad("pbmc.h5ad")  # doctest: +SKIP
+    >>> annotate(cells, PLSA(10, random_state=0).fit(cells))  # doctest: +SKIP
     """
     usage, programs = np.asarray(model.doc_topic_), np.asarray(model.components_)
     if len(usage) != adata.n_obs:

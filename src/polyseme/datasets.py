@@ -96,6 +96,13 @@ def docstrings(
     -------
     TextCorpus
         Titles are dotted qualified names, labels the names of the packages.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import docstrings
+    >>> corpus = docstrings(["numpy"], standard_library=False)
+    >>> set(corpus.labels)
+    {'numpy'}
     """
     names = (packages,) if isinstance(packages, str) else tuple(packages)
     files_by_label = {STANDARD_LIBRARY_LABEL: _standard_library_files()} if standard_library else {}
@@ -142,6 +149,11 @@ def newsgroups(subset: str = "all", *, remove: Sequence[str] = ()) -> TextCorpus
     -------
     TextCorpus
         Labels are the names of the newsgroups.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import newsgroups
+    >>> corpus = newsgroups("train", remove=["headers", "footers", "quotes"])  # doctest: +SKIP
     """
     from sklearn.datasets import fetch_20newsgroups
 

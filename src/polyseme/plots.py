@@ -112,6 +112,15 @@ def plot_topics(
     -------
     array of matplotlib.axes.Axes
         The axes of the topics, in the order of `topics`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.plots import plot_topics
+    >>> model = PLSA(2, random_state=0).fit(np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]]))
+    >>> panels = plot_topics(model, ["wine", "bread", "guitar"])
+    >>> panels[0].figure.savefig("topics.png")
     """
     model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
@@ -159,6 +168,14 @@ def plot_map(model: Any, vocabulary: Sequence[str] | None = None, *, ax: Any = N
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_map
+    >>> model = PLSA(5, random_state=0).fit(synthetic_corpus(100, n_topics=5, n_words=50, random_state=0).counts())
+    >>> plot_map(model, [f"word{column}" for column in range(50)]).figure.savefig("map.png")
     """
     model, names, amounts = _named_model(model)
     words, (phi, weights) = column_words(model, vocabulary, None), _topics_and_weights(model)
@@ -191,6 +208,14 @@ def plot_document_map(run: Run | TopicView, *, dark: bool = False, ax: Any = Non
     -------
     matplotlib.axes.Axes
         The axes. Names that would cover others, or that are wider than their region, are left out.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> from polyseme.plots import plot_document_map
+    >>> texts = ["red wine", "red wine and cheese", "bass guitar", "drums and bass guitar"]
+    >>> run = polyseme.fit(texts, 2, language="english")
+    >>> plot_document_map(run).figure.savefig("map.png")
     """
     view = run.view if isinstance(run, Run) else run
     found = view.document_map
@@ -260,6 +285,14 @@ def plot_topic_tree(run: Run | TopicView, *, n_levels: int = 3, dark: bool = Fal
     -------
     matplotlib.axes.Axes
         The axes. Names that do not fit are shortened; topics that are too flat have no name.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> from polyseme.datasets import docstrings
+    >>> from polyseme.plots import plot_topic_tree
+    >>> run = polyseme.fit(docstrings().texts, 10, language="english")  # doctest: +SKIP
+    >>> plot_topic_tree(run).figure.savefig("tree.png")  # doctest: +SKIP
     """
     view = run.view if isinstance(run, Run) else run
     if n_levels < 2:
@@ -347,6 +380,15 @@ def plot_groups(comparison: GroupComparison, *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         The axes. Filled points differ from all other documents at a false discovery rate of 0.05.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> from polyseme.plots import plot_groups
+    >>> texts = ["red wine", "wine and cheese", "bread and cheese", "bass guitar", "drums and bass", "guitar"] * 5
+    >>> run = polyseme.fit(texts, 2, language="english")
+    >>> comparison = run.compare_groups(["food", "food", "food", "music", "music", "music"] * 5, n_resamples=10)
+    >>> plot_groups(comparison).figure.savefig("groups.png")
     """
     shares, order = comparison.groups.shares, comparison.order[::-1]
     n_groups = len(comparison.groups.names)
@@ -398,6 +440,18 @@ def plot_effects(
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_effects
+    >>> from polyseme.uncertainty import effects
+    >>> X = synthetic_corpus(100, n_topics=2, n_words=50, random_state=0).counts()
+    >>> year = {"year": np.arange(100) // 10}
+    >>> found = effects(PLSA(2, random_state=0).fit(X), X, "year", year, n_resamples=10, n_simulations=2)
+    >>> plot_effects(found, "year").figure.savefig("effects.png")
     """
     groups = effects.groups(column)
     if topics is None:
@@ -454,6 +508,16 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
     -------
     matplotlib.axes.Axes
         The axes. Words with a local false sign rate of at most 0.05 are colored.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_volcano
+    >>> from polyseme.uncertainty import word_contrasts
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=30, random_state=0).counts()
+    >>> contrasts = word_contrasts(PLSA(3, random_state=0).fit(X), X, n_simulations=2)
+    >>> plot_volcano(contrasts, topic=0).figure.savefig("volcano.png")
     """
     if ax is None:
         ax = _pyplot().subplots(figsize=(6, 5), layout="constrained")[1]
@@ -511,6 +575,17 @@ def plot_over_time(timeline: Timeline, *, topics: Sequence[int] | None = None, a
     -------
     matplotlib.axes.Axes
         The axes. Lines have gaps at periods without documents; gray bars are the numbers of documents.
+
+    Examples
+    --------
+    >>> import polars
+    >>> import polyseme
+    >>> from polyseme.plots import plot_over_time
+    >>> texts = ["red wine", "wine and cheese", "bread and cheese", "bass guitar", "drums and bass", "guitar"] * 5
+    >>> table = {"text": texts, "date": [f"{2020 + row // 6}-05-01" for row in range(30)]}
+    >>> run = polyseme.fit(polars.DataFrame(table), 2, time="date", language="english")
+    >>> timeline = run.over_time("year", n_resamples=10)
+    >>> plot_over_time(timeline).figure.savefig("time.png")
     """
     if topics is None:
         chosen = np.argsort(timeline.trend.p_values, kind="stable")[:5].tolist()
@@ -555,6 +630,14 @@ def plot_convergence(model: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.plots import plot_convergence
+    >>> model = PLSA(2, random_state=0).fit(np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]]))
+    >>> plot_convergence(model).figure.savefig("convergence.png")
     """
     history: Mapping[str, Any] = getattr(model, "history_", {})
     recorded = [(name, label) for name, label in _HISTORY_LABELS if name in history]
@@ -585,6 +668,15 @@ def plot_consensus(consensus: Consensus, *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         The axes of the stability.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_consensus
+    >>> from polyseme.selection import consensus
+    >>> X = synthetic_corpus(200, n_topics=3, n_words=60, random_state=0).counts()
+    >>> axes = plot_consensus(consensus(X, range(2, 5), n_fits=5))
+    >>> axes.figure.savefig("consensus.png")
     """
     if ax is None:
         ax = _pyplot().figure(figsize=(7, 4.2), layout="constrained").add_subplot()
@@ -628,6 +720,14 @@ def plot_selection(selection: Selection, *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         The axes of the perplexity.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_selection
+    >>> from polyseme.selection import select_n_topics
+    >>> X = synthetic_corpus(200, n_topics=3, n_words=60, random_state=0).counts()
+    >>> plot_selection(select_n_topics(X, [2, 3, 4], reading=False)).figure.savefig("selection.png")
     """
     if ax is None:
         ax = _pyplot().figure(figsize=(7, 4.2), layout="constrained").add_subplot()
@@ -697,6 +797,15 @@ def plot_signatures(signatures: Any, types: Sequence[str], names: Sequence[str] 
     -------
     array of matplotlib.axes.Axes
         The panels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.plots import plot_signatures
+    >>> changes = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"]
+    >>> types = [f"{left}[{change}]{right}" for change in changes for left in "ACGT" for right in "ACGT"]
+    >>> panels = plot_signatures(np.random.default_rng(0).dirichlet(np.ones(96), 2), types, ["A", "B"])
+    >>> panels[0].figure.savefig("signatures.png")
     """
     rows = np.atleast_2d(np.asarray(signatures, dtype=np.float64))
     parts = [re.fullmatch(r"([ACGT])\[([CT]>[ACGT])\]([ACGT])", label) for label in types]
@@ -745,6 +854,14 @@ def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any =
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> from polyseme import HierarchicalPLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_tree
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=30, random_state=0).counts()
+    >>> plot_tree(HierarchicalPLSA(branching=3, random_state=0, tol=0.1).fit(X)).figure.savefig("tree.png")
     """
     if not isinstance(model, HierarchicalPLSA) or fitted_topics(model) is None:
         raise InputError("plot_tree draws a fitted HierarchicalPLSA.")
@@ -802,6 +919,15 @@ def plot_topic_graph(
     -------
     matplotlib.axes.Axes
         The axes.
+
+    Examples
+    --------
+    >>> from polyseme import CorrelatedTopicModel
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.plots import plot_topic_graph
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=30, random_state=0).counts()
+    >>> model = CorrelatedTopicModel(3, random_state=0, tol=0.1).fit(X)
+    >>> plot_topic_graph(model).figure.savefig("graph.png")
     """
     if not isinstance(model, CorrelatedTopicModel) or fitted_topics(model) is None:
         raise InputError("plot_topic_graph draws a fitted CorrelatedTopicModel.")
@@ -862,6 +988,16 @@ def plot_simplex(
     ----------
     - Shashanka, M. (2009). Simplex decompositions for real-valued datasets. IEEE International Workshop on Machine
       Learning for Signal Processing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.plots import plot_simplex
+    >>> from polyseme.simplex import SimplexDecomposition
+    >>> corners = np.array([[0.0, 0], [1, 0], [0, 1]])
+    >>> weights = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    >>> decomposition = SimplexDecomposition(weights @ corners, corners, weights)
+    >>> plot_simplex(decomposition).figure.savefig("simplex.png")
     """
     if form not in FORMS:
         raise InputError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}.")

@@ -28,6 +28,14 @@ def open_shards(folder: str | PathLike[str], *, cluster: Any = None) -> DiskCorp
     -------
     DiskCorpus
         The corpus.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.scale import open_shards, write_shards
+    >>> corpus = write_shards([[[4, 3, 0], [5, 2, 1]], [[0, 1, 6]]], "shards")
+    >>> PLSA(2, random_state=0).fit(open_shards("shards")).doc_topic_.shape
+    (3, 2)
     """
     if cluster is None:
         return DiskCorpus(folder)

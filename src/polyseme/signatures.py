@@ -132,6 +132,15 @@ def read_spectra(path: str | PathLike[str]) -> Spectra:
     -------
     Spectra
         The numbers, with a row for each sample or signature.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from polyseme.signatures import read_spectra
+    >>> text = Path("counts.tsv").write_text("Type\tP1\tP2\nA[C>A]A\t4\t0\nA[C>A]C\t1\t3\n")
+    >>> spectra = read_spectra("counts.tsv")
+    >>> spectra.samples, spectra.values.tolist()
+    (['P1', 'P2'], [[4.0, 1.0], [0.0, 3.0]])
     """
     lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     rows = [row for row in csv.reader(lines, delimiter="\t" if "\t" in (lines or [""])[0] else ",") if any(row)]
@@ -192,6 +201,15 @@ def extract(
     -------
     Consensus
         ``model.components_`` has the signatures, ``best.reproducibility`` how often each was found.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.signatures import extract
+    >>> counts = synthetic_corpus(100, n_topics=3, n_words=60, length=500, random_state=0).counts()
+    >>> found = extract(counts, [2, 3, 4], n_fits=10)
+    >>> found.chosen
+    3
     """
     return consensus(
         counts, n_signatures, n_fits=n_fits, resample="counts", n_jobs=n_jobs, random_state=random_state,
@@ -213,6 +231,15 @@ def match(signatures: Any, reference: Spectra) -> list[Match]:
     -------
     list of Match
         Name and cosine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.signatures import match
+    >>> from polyseme.typing import Spectra
+    >>> reference = Spectra(np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]), ["A", "B"], ["C>A", "C>G", "C>T"])
+    >>> [found.name for found in match([[0.1, 0.1, 0.8]], reference)]
+    ['B']
     """
     rows, others = _unit_rows(signatures, reference.types), _unit_rows(reference.values, reference.types)
     cosines = rows @ others.T
@@ -255,6 +282,16 @@ def assign(
     -------
     Exposures
         Mutations of each sample and signature, with intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.signatures import assign
+    >>> signatures = np.array([[0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6], [0.25, 0.25, 0.25, 0.25]])
+    >>> counts = np.array([[600, 300, 100, 0], [300, 200, 200, 300]])
+    >>> exposures = assign(counts, signatures, names=["A", "B", "flat"])
+    >>> (exposures.values > 0).tolist()
+    [[True, False, False], [True, True, False]]
     """
     X, S = _checked(counts, signatures)
     E = _few_exposures(X, S, _least_gain(significance))

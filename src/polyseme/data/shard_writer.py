@@ -87,6 +87,16 @@ def write_shards(
     -------
     DiskCorpus
         The corpus, for `fit` and `transform`.
+
+    Examples
+    --------
+    >>> from polyseme.scale import write_shards
+    >>> from polyseme.text import Vectorizer
+    >>> corpus = write_shards(["red wine", "wine and cheese", "bass guitar"], "shards", vectorizer=Vectorizer())
+    >>> corpus.shape
+    (3, 6)
+    >>> corpus.vocabulary
+    ['and', 'bass', 'cheese', 'guitar', 'red', 'wine']
     """
     folder = Path(folder) if cluster is None else Path(folder).resolve()
     vocabulary = None if vocabulary is None else list(vocabulary)
@@ -409,6 +419,14 @@ def write_dask_shards(
     -------
     DiskCorpus
         The corpus, for `fit` and `transform`.
+
+    Examples
+    --------
+    >>> import dask.bag  # doctest: +SKIP
+    >>> from polyseme.scale import write_dask_shards
+    >>> from polyseme.text import Vectorizer
+    >>> texts = dask.bag.read_text("letters/*.txt")  # doctest: +SKIP
+    >>> corpus = write_dask_shards(texts, "shards", vectorizer=Vectorizer())  # doctest: +SKIP
     """
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)

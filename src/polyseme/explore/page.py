@@ -67,6 +67,15 @@ def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **argu
         "excerpt". "none" also leaves out the quotes of typical documents.
     **arguments : object
         Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.explore import write_page
+    >>> X, words = np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]]), ["wine", "bread", "guitar"]
+    >>> model = PLSA(2, random_state=0).fit(X)
+    >>> write_page(model, "topics.html", counts=X, vocabulary=words)
     """
     write_output(path, render_page(model, text, **arguments).encode("utf-8", "replace"))
 
@@ -127,6 +136,15 @@ def show_page(model: Any, *, text: str = "auto", height: int = 800, **arguments:
     -------
     NotebookPage
         Object that a notebook displays as the page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.explore import show_page
+    >>> X, words = np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]]), ["wine", "bread", "guitar"]
+    >>> model = PLSA(2, random_state=0).fit(X)
+    >>> page = show_page(model, counts=X, vocabulary=words, height=600)  # a notebook shows it
     """
     return NotebookPage(render_page(model, text, **arguments), height)
 

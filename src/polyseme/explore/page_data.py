@@ -612,6 +612,16 @@ def from_sklearn(
     References
     ----------
     - Gaussier, E. and Goutte, C. (2005). Relation between PLSA and NMF and implications. Proceedings of SIGIR, 601-602.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import LatentDirichletAllocation
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from polyseme.explore import from_sklearn, write_page
+    >>> words = CountVectorizer()
+    >>> counts = words.fit_transform(["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass"])
+    >>> model = LatentDirichletAllocation(2, random_state=0).fit(counts)
+    >>> write_page(from_sklearn(model, counts, words), "topics.html")
     """
     attributes = vars(model)
     if "components_" not in attributes:
@@ -669,6 +679,11 @@ def from_gensim(
     -------
     PageData
         Data of the page.
+
+    Examples
+    --------
+    >>> from polyseme.explore import from_gensim, write_page
+    >>> write_page(from_gensim(lda, corpus), "topics.html")  # doctest: +SKIP
     """
     lambda_ = np.asarray(model.state.get_lambda(), dtype=np.float64)
     words = [str(model.id2word[word]) for word in range(lambda_.shape[1])]
@@ -703,6 +718,16 @@ def pyldavis_arguments(model: Any, counts: Any = None, vocabulary: Sequence[str]
     -------
     dict
         Values of topic_term_dists, doc_topic_dists, doc_lengths, vocab and term_frequency.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.explore import pyldavis_arguments
+    >>> X = np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]])
+    >>> arguments = pyldavis_arguments(PLSA(2, random_state=0).fit(X), X, ["wine", "bread", "guitar"])
+    >>> arguments["topic_term_dists"].shape
+    (2, 3)
     """
     data = page_data(model, counts, vocabulary)
     filled = data.tokens > 0
@@ -735,6 +760,17 @@ def topicwizard_data(
     -------
     dict
         The entries of a TopicData without positions, which topicwizard computes.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.explore import topicwizard_data
+    >>> from polyseme.text import Vectorizer
+    >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+    >>> words = Vectorizer(language="english")
+    >>> model = PLSA(2, random_state=0).fit(words.fit_transform(texts))
+    >>> topicwizard_data(model, words.transform(texts), vectorizer=words, texts=texts)["corpus"][0]
+    'red wine and cheese'
     """
     data = page_data(model, counts, vectorizer=vectorizer, texts=texts)
     estimator = getattr(model, "model", model)

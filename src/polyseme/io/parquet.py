@@ -192,6 +192,14 @@ class ParquetFiles:
         Number of words for `indices`. None uses that of the vocabulary given to `write_shards`.
     storage_options : mapping or None, default=None
         Options of the file system, such as credentials, as in `fsspec.open`. Workers receive them, too.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from polyseme.scale import ParquetFiles
+    >>> polars.DataFrame({"text": ["red wine", "bass guitar"]}).write_parquet("texts.parquet")
+    >>> list(ParquetFiles("texts.parquet", text="text"))
+    ['red wine', 'bass guitar']
     """
 
     def __init__(

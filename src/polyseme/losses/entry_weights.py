@@ -308,6 +308,19 @@ class HiddenEntries:
     ----------
     mask : array-like or sparse matrix of shape (n_documents, n_words)
         Non-zero where an entry is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import NMF
+    >>> from polyseme.losses import HiddenEntries
+    >>> X = np.outer([1, 2, 3, 4], [2, 1, 3.0])
+    >>> hidden = np.zeros(X.shape, dtype=bool)
+    >>> hidden[3, 2] = True  # this entry, 12, is not known
+    >>> X[hidden] = 0
+    >>> model = NMF(1, random_state=0, tol=1e-8).fit(X, entry_weight=HiddenEntries(hidden))
+    >>> float(model.inverse_transform(model.transform(X, entry_weight=HiddenEntries(hidden)))[3, 2].round(1))
+    12.0
     """
 
     def __init__(self, mask: Any) -> None:

@@ -108,6 +108,17 @@ def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
     -------
     PerplexityReport
         The report of all documents; it does not depend on the batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.metrics import pool_reports
+    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+    >>> model = PLSA(2, random_state=0).fit(X)
+    >>> report = pool_reports(model.perplexity_report(batch) for batch in (X[:2], X[2:]))
+    >>> bool(np.isclose(report.perplexity, model.perplexity(X)))
+    True
     """
     reports = list(reports)
     kinds = sorted({report.kind for report in reports})

@@ -88,6 +88,15 @@ def fit_report(doc_topic: Array, doc_weights: Floats, *, threshold: float = 0.5)
     -------
     FitReport
         Fit and ranking of the topics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.metrics import fit_report
+    >>> weights = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+    >>> report = fit_report(weights, np.array([10.0, 20, 10]))
+    >>> report.ranking, report.n_fitting
+    (array([0, 1]), 1)
     """
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold must be between 0 and 1, got {threshold}.")
@@ -146,6 +155,12 @@ def topic_diversity(topic_words: Array) -> float:
     References
     ----------
     - Dieng, A. B., Ruiz, F. J. R., and Blei, D. M. (2020). Topic modeling in embedding spaces. TACL 8, 439-453.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import topic_diversity
+    >>> topic_diversity([["wine", "cheese"], ["guitar", "cheese"]])
+    0.75
     """
     topic_words = np.asarray(topic_words)
     return float(np.unique(topic_words).size / topic_words.size) if topic_words.size else 1.0
@@ -178,6 +193,12 @@ def topic_redundancy(topic_words: Array) -> Redundancy:
     -------
     Redundancy
         Shares and topics.
+
+    Examples
+    --------
+    >>> from polyseme.metrics import topic_redundancy
+    >>> topic_redundancy([["wine", "cheese"], ["guitar", "cheese"], ["drums", "bass"]]).topics
+    array([0.5, 0.5, 0. ])
     """
     topic_words = np.asarray(topic_words)
     n_topics, n_words = topic_words.shape
@@ -251,6 +272,14 @@ def exclusivity(topic_word: Array, n_words: int = 10, *, weight: float = 0.7) ->
     -------
     array of shape (K,)
         Near 1 if the words are frequent in the topic and rare in the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.metrics import exclusivity
+    >>> topics = np.array([[0.5, 0.4, 0.1, 0, 0], [0, 0.1, 0.4, 0.3, 0.2]])
+    >>> exclusivity(topics, n_words=2).round(2)
+    array([0.9 , 0.81])
     """
     scores = frex(topic_word, weight=weight)
     return np.asarray(np.take_along_axis(scores, top_words(topic_word, n_words), axis=1).mean(axis=1))
@@ -582,6 +611,16 @@ def bootstrap_stability(
     -------
     Stability
         Similarity of each topic.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.metrics import bootstrap_stability
+    >>> X = synthetic_corpus(300, n_topics=3, n_words=100, random_state=0).counts()
+    >>> found = bootstrap_stability(PLSA(3, random_state=0).fit(X), X)
+    >>> bool(found.topics.min() > 0.8)
+    True
     """
     random_state = as_seed(random_state)
     if n_samples < 1:

@@ -118,6 +118,14 @@ def relevance(
     -------
     array of shape (K, n_words)
         Relevances; -inf for words that the topic does not use, and for words that do not occur.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.metrics import relevance
+    >>> amounts = np.array([[20.0, 8, 2], [10, 4, 16]])  # expected counts of three words in two topics
+    >>> relevance(amounts, amounts.sum(axis=1), amounts.sum(axis=0)).argmax(axis=1)
+    array([0, 2])
     """
     if isinstance(weight, bool) or not 0 <= weight <= 1:
         raise InputError(f"relevance must be a number between 0 and 1, got {weight!r}.")
@@ -149,6 +157,15 @@ def top_words(model: Any, n_words: int = 10, *, relevance: float | None = None) 
     -------
     array of int of shape (K, n_words)
         Columns; fewer than `n_words` if the vocabulary is smaller.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.metrics import top_words
+    >>> model = PLSA(1, random_state=0).fit(np.array([[4, 9, 1], [5, 8, 2]]))
+    >>> top_words(model, 2)
+    array([[0, 1]])
     """
     n_words = check_integer("n_words", n_words, least=1)
     if isinstance(model, np.ndarray | list):

@@ -251,6 +251,17 @@ def evaluate_search(
     -------
     SearchEvaluation
         The measures.
+
+    Examples
+    --------
+    >>> from polyseme.retrieval import SearchIndex, evaluate_search
+    >>> from polyseme.text import Vectorizer
+    >>> words = Vectorizer()
+    >>> counts = words.fit_transform(["red fish", "blue fish", "fast car"])
+    >>> index = SearchIndex(counts, words.get_feature_names_out(), ids=["d1", "d2", "d3"])
+    >>> result = evaluate_search(index, {"q1": "car"}, {"q1": {"d3": 1}}, method="bm25")
+    >>> result["MAP"]
+    1.0
     """
     texts = {str(name): text for name, text in queries.items()}
     judged = _judgments(qrels)
@@ -290,6 +301,14 @@ def evaluate_rankings(
     SearchEvaluation
         The measures over all queries with a relevant document. The measures of a query without a ranking are 0, as with
         the option -c of trec_eval, and `unknown_queries` lists it.
+
+    Examples
+    --------
+    >>> from polyseme.retrieval import evaluate_rankings
+    >>> rankings = {"q1": {"d3": 2.5, "d1": 1.5}}
+    >>> result = evaluate_rankings(rankings, {"q1": {"d3": 1}})
+    >>> result["MAP"]
+    1.0
     """
     judged = _judgments(qrels)
     relevant = _relevant(judged)
@@ -342,6 +361,16 @@ def rank_documents(
     -------
     dict
         Scores by query id and document id, best first.
+
+    Examples
+    --------
+    >>> from polyseme.retrieval import SearchIndex, rank_documents
+    >>> from polyseme.text import Vectorizer
+    >>> words = Vectorizer()
+    >>> counts = words.fit_transform(["red fish", "blue fish", "fast car"])
+    >>> index = SearchIndex(counts, words.get_feature_names_out(), ids=["d1", "d2", "d3"])
+    >>> list(rank_documents(index, {"q1": "blue fish"}, method="bm25")["q1"])
+    ['d2', 'd1']
     """
     if depth is not None:
         check_integer("depth", depth, least=1)
@@ -497,6 +526,13 @@ def read_qrels(path: str | PathLike[str]) -> dict[str, dict[str, int]]:
     -------
     dict
         Relevance by query id and document id.
+
+    Examples
+    --------
+    >>> from polyseme.retrieval import read_qrels, write_qrels
+    >>> write_qrels({"q1": {"d3": 1}}, "qrels.txt")
+    >>> read_qrels("qrels.txt")
+    {'q1': {'d3': 1}}
     """
     qrels: dict[str, dict[str, int]] = {}
     for place, (query, _, document, relevance) in _lines(path, _QRELS):
@@ -514,6 +550,14 @@ def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | PathLike[str
         Relevance by query id and document id.
     path : path
         The file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from polyseme.retrieval import write_qrels
+    >>> write_qrels({"q1": {"d3": 1}}, "qrels.txt")
+    >>> Path("qrels.txt").read_text()
+    'q1 0 d3 1\n'
     """
     lines = [
         f"{_field('A query id', query)} 0 {_field('A document id', document)} {int(relevance)}\n"
@@ -535,6 +579,13 @@ def read_trec_run(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
     -------
     dict
         Scores by query id and document id, best first; documents with equal scores are in the order of their ranks.
+
+    Examples
+    --------
+    >>> from polyseme.retrieval import read_trec_run, write_trec_run
+    >>> write_trec_run({"q1": {"d3": 2.5, "d1": 1.5}}, "run.txt")
+    >>> read_trec_run("run.txt")
+    {'q1': {'d3': 2.5, 'd1': 1.5}}
     """
     scores: dict[str, dict[str, float]] = {}
     ranks: dict[str, dict[str, int]] = {}
@@ -562,6 +613,14 @@ def write_trec_run(
         The file.
     tag : str, default="polyseme"
         Name of the method, the last field of each line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from polyseme.retrieval import write_trec_run
+    >>> write_trec_run({"q1": {"d3": 2.5}}, "run.txt")
+    >>> Path("run.txt").read_text()
+    'q1 Q0 d3 1 2.5 polyseme\n'
     """
     name = _field("tag", tag)
     lines = [

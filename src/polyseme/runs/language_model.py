@@ -44,6 +44,13 @@ def language_model_namer(model: str) -> Callable[..., str]:
         If the package `llm` is not installed.
     InputError
         If it has no such model.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> from polyseme.runs import language_model_namer
+    >>> run = polyseme.open_run("letters-run")  # doctest: +SKIP
+    >>> run.name_topics(language_model_namer("gpt-4o-mini"))  # doctest: +SKIP
     """
     try:
         import llm

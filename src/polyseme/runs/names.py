@@ -384,6 +384,12 @@ def parse_names(text: str) -> dict[int, str]:
     ------
     InputError
         If there are no names, if a topic has two, or if a name cannot be shown.
+
+    Examples
+    --------
+    >>> from polyseme.runs import parse_names
+    >>> parse_names("0: Food and wine\n1: Music")
+    {0: 'Food and wine', 1: 'Music'}
     """
     return read_names(text).names
 

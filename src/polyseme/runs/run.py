@@ -48,6 +48,16 @@ class Run:
     store : RunStore
         The open folder. A run that was fitted without an output has a temporary folder, which is removed with the
         object; `save` writes it to another folder.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+    >>> run = polyseme.fit(texts, 2, language="english")
+    >>> run.transform(["a bass guitar"]).height
+    1
+    >>> [hit.row for hit in run.search("bass guitar", 1)]
+    [3]
     """
 
     def __init__(self, store: RunStore) -> None:
@@ -734,6 +744,14 @@ def open_run(path: str | PathLike[str]) -> Run:
         If the folder is not a run.
     ModelFileError
         If a file is missing or damaged, or if the run was written by another version of polyseme.
+
+    Examples
+    --------
+    >>> import polyseme
+    >>> run = polyseme.fit(["red wine and cheese", "cheese and bread", "bread and red wine"], 1, language="english")
+    >>> copy = run.save("wine-run")
+    >>> polyseme.open_run("wine-run").documents.height
+    3
     """
     path = Path(path)
     store = RunStore.open(path)

@@ -129,6 +129,16 @@ def cross_validate(
     -------
     CrossValidation
         Perplexity with its standard error, and the scores of all documents.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.selection import cross_validate
+    >>> X = synthetic_corpus(200, n_topics=3, n_words=60, random_state=0).counts()
+    >>> one, three = (cross_validate(PLSA(n_topics, random_state=0), X, n_folds=3) for n_topics in (1, 3))
+    >>> three.perplexity < one.perplexity
+    True
     """
     if by not in _FOLDS:
         raise InputError(f"by must be one of {', '.join(map(repr, _FOLDS))}, got {by!r}.")

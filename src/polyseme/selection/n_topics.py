@@ -272,6 +272,15 @@ def select_n_topics(
     -------
     Selection
         The chosen numbers, the reasons, and the scores of all numbers.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.selection import select_n_topics
+    >>> X = synthetic_corpus(300, n_topics=3, n_words=60, random_state=0).counts()
+    >>> selection = select_n_topics(X, [1, 2, 3, 6], reading=False)
+    >>> selection.chosen_to_predict
+    3
     """
     random_state = as_seed(random_state)
     estimator = _checked_estimator(estimator, n_jobs, random_state)

@@ -193,6 +193,15 @@ def reading_n_topics(
     -------
     ReadingChoice
         The number, the reason, and the agreement of all numbers tried.
+
+    Examples
+    --------
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.selection import reading_n_topics
+    >>> X = synthetic_corpus(300, n_topics=6, n_words=100, random_state=0).counts()
+    >>> choice = reading_n_topics(X)
+    >>> choice.chosen
+    6
     """
     random_state = as_seed(random_state)
     X, total = _sampled(X, max_documents, random_state)
@@ -246,6 +255,16 @@ def reading_topics(
     -------
     ndarray of shape (n_topics, n_words)
         P(w|z), without zeros.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.selection import reading_topics
+    >>> X = synthetic_corpus(300, n_topics=6, n_words=100, random_state=0).counts()
+    >>> topics = reading_topics(X, 6, fit=0)
+    >>> PLSA(6, init=(None, topics), random_state=0).fit(X).components_.shape
+    (6, 100)
     """
     random_state = as_seed(random_state)
     X, _ = _sampled(X, max_documents, random_state)

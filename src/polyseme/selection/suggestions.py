@@ -83,6 +83,15 @@ def suggest_merges(model: Any, *, max_divergence: float = 0.25) -> list[MergeSug
     -------
     list of MergeSuggestion
         The pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.selection import suggest_merges
+    >>> X = np.kron(np.eye(2), np.full((20, 5), 3))  # two groups of documents without a common word
+    >>> suggest_merges(PLSA(2, random_state=0).fit(X))
+    []
     """
     fitted = scored_topics(model)
     limit = check_nonnegative("max_divergence", max_divergence)
@@ -124,6 +133,15 @@ def suggest_splits(
     -------
     list of SplitSuggestion
         The topics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.selection import suggest_splits
+    >>> X = np.kron(np.eye(2), np.full((50, 5), 3))  # two groups of documents without a common word
+    >>> [suggestion.topic for suggestion in suggest_splits(PLSA(1, random_state=0).fit(X), X)]
+    [0]
     """
     random_state = as_seed(random_state)
     fitted = scored_topics(model)

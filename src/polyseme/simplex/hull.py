@@ -78,6 +78,14 @@ class Hull:
     ----------
     corners : ndarray of shape (K, W)
         Corners in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.simplex import Hull
+    >>> hull = Hull(np.array([[0.0, 0], [1, 0], [0, 1]]))
+    >>> hull.weights(np.array([[0.25, 0.25]])).round(2)
+    array([[0.5 , 0.25, 0.25]])
     """
 
     def __init__(self, corners: Array) -> None:
@@ -262,6 +270,16 @@ class SimplexDecomposition:
         Corners.
     weights : ndarray of shape (n_points, K)
         Weights of the corners for each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.simplex import SimplexDecomposition
+    >>> corners = np.array([[0.0, 0], [1, 0], [0, 1]])
+    >>> weights = np.array([[0.5, 0.25, 0.25], [0.2, 0.4, 0.4]])
+    >>> decomposition = SimplexDecomposition(weights @ corners, corners, weights)
+    >>> bool(decomposition.errors.max() < 1e-12)
+    True
     """
 
     points: Floats

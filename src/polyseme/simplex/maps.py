@@ -52,6 +52,15 @@ class SimplexMap:
     non_negative : bool, default=False
         Whether the map uses (x, -sum x) instead of T x, so that distributions are mapped back to points whose entries
         are at least `shift`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme.simplex import SimplexMap
+    >>> points = np.array([[-1.0, 2], [3, 0], [1, 1]])
+    >>> shares = SimplexMap.tight(points).to_simplex(points)
+    >>> shares.shape, shares.sum(axis=1).round(6).tolist()
+    ((3, 3), [1.0, 1.0, 1.0])
     """
 
     shift: Floats

@@ -50,6 +50,16 @@ class Checkpoint:
     seconds : float, default=10.0
         Least time between two writes. It is extended if writing takes more than a tenth of the time; 0 writes after
         every iteration.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.solvers import Checkpoint
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=50, random_state=0).counts()
+    >>> model = PLSA(3, random_state=0, checkpoint=Checkpoint("checkpoints", seconds=60))
+    >>> model.fit(X).doc_topic_.shape  # after a crash, the same line goes on where the fit was
+    (100, 3)
     """
 
     folder: str | PathLike[str]

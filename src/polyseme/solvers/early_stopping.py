@@ -53,6 +53,15 @@ class EarlyStopping(Solver):
         Seed of the choice of held-out tokens or documents.
     solver : Solver or None, default=None
         Solver that is stopped. None: the solver of the estimator.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.solvers import EarlyStopping
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=50, random_state=0).counts()
+    >>> PLSA(3, early_stopping=EarlyStopping(held_out=0.2, patience=3), random_state=0).fit(X).components_.shape
+    (3, 50)
     """
 
     name: ClassVar[str] = "early-stopping"

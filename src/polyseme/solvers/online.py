@@ -165,6 +165,15 @@ class OnlineVariational(VariationalSolver):
     total_documents : float or None, default=None
         Number of documents D that `partial_fit` will see in all. None: those it has seen so far. `fit` uses the number
         of its documents.
+
+    Examples
+    --------
+    >>> from polyseme import LDA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.solvers import OnlineVariational
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=50, random_state=0).counts()
+    >>> LDA(3, solver=OnlineVariational(batch_size=20), tol=0.1, random_state=0).fit(X).components_.shape
+    (3, 50)
     """
 
     batch_size: int | None = None

@@ -95,6 +95,15 @@ class HeldOutTempered(Solver):
         How often the schedule continues after its end, from the best point and with two betas below all earlier ones.
         The fit ends when this many continuations in a row have not improved the best point. Many topics for few tokens
         need it: beta = 0.9 can still overfit where 0.6 does not. 0 is Hofmann's schedule.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.solvers import HeldOutTempered
+    >>> X = synthetic_corpus(100, n_topics=3, n_words=50, random_state=0).counts()
+    >>> PLSA(3, solver=HeldOutTempered(shrink=0.8, patience=2), random_state=0).fit(X).solver_
+    'held-out-tempered'
     """
 
     name: ClassVar[str] = "held-out-tempered"

@@ -84,6 +84,16 @@ class TreeGrowth:
         Growth ends when this many leaves in a row, the largest first, gained nothing by a split.
     random_state : int, RandomState or Generator, default=0
         Seed of the choice of held-out tokens.
+
+    Examples
+    --------
+    >>> from polyseme import HierarchicalPLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.solvers import TreeGrowth
+    >>> X = synthetic_corpus(200, n_topics=4, n_words=50, random_state=0).counts()
+    >>> model = HierarchicalPLSA(branching=2, growth=TreeGrowth(max_leaves=6), random_state=0, tol=0.1).fit(X)
+    >>> model.components_.shape[0] <= 6 + 2 + 1
+    True
     """
 
     max_leaves: int

@@ -206,6 +206,16 @@ def bootstrap(
     -------
     Bootstrap
         Intervals for P(w|z), P(z), ranks of words, coherence, and shares in groups; P(z|d) by `Bootstrap.doc_topic`.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.uncertainty import bootstrap
+    >>> X = synthetic_corpus(200, n_topics=3, n_words=50, random_state=0).counts()
+    >>> found = bootstrap(PLSA(3, random_state=0).fit(X), X, n_resamples=20, n_simulations=2)
+    >>> bool((found.topic_weights.low < found.topic_weights.high).all())
+    True
     """
     if X is None:
         model, X = model.model, model.counts

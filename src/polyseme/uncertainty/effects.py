@@ -373,6 +373,17 @@ def effects(
     Effects
         Coefficients, tests, predicted shares and comparisons. Documents with a missing value are left out of the
         regression, not of the topics, and counted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.uncertainty import effects
+    >>> X = synthetic_corpus(100, n_topics=2, n_words=50, random_state=0).counts()
+    >>> found = effects(PLSA(2, random_state=0).fit(X), X, "year", {"year": np.arange(100) // 10}, n_resamples=10)
+    >>> found.names
+    ['Intercept', 'year']
     """
     fits = Resampling(
         model, X, n_resamples, clusters=clusters, level=level, n_simulations=n_simulations, random_state=random_state,

@@ -84,6 +84,16 @@ def residual_test(
     -------
     ResidualTest
         The p-value, how much larger the residuals are than expected, and words that a further topic would have.
+
+    Examples
+    --------
+    >>> from polyseme import PLSA
+    >>> from polyseme.datasets import synthetic_corpus
+    >>> from polyseme.uncertainty import residual_test
+    >>> X = synthetic_corpus(300, n_topics=4, n_words=60, length=200, random_state=0).counts()
+    >>> test = residual_test(PLSA(1, random_state=0).fit(X), X)
+    >>> test.p_value < 0.05
+    True
     """
     if X is None:
         model, X = model.model, model.counts

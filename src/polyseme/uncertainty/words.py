@@ -127,6 +127,16 @@ def word_contrasts(
     -------
     WordContrasts
         Log ratios, shrunken estimates and local false sign rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyseme import PLSA
+    >>> from polyseme.uncertainty import word_contrasts
+    >>> X = np.kron(np.eye(2), np.full((10, 3), 5))  # two groups of documents without a common word
+    >>> contrasts = word_contrasts(PLSA(2, random_state=0).fit(X), X)
+    >>> contrasts.estimate.shape
+    (2, 6)
     """
     if against not in ("others", "next"):
         raise InputError(f"against must be 'others' or 'next', got {against!r}.")

@@ -79,6 +79,13 @@ class Document(NamedTuple):
         The date in ISO 8601 form (see `polyseme.text.dates`); as written in the file if it is not a date.
     source : str
         Name of the file.
+
+    Examples
+    --------
+    >>> from polyseme.text import Document, open_source
+    >>> letters = [Document("1", "Dear Ann", labels=("Bob",)), Document("2", "Dear Bob", labels=("Ann",))]
+    >>> [document.labels for document in open_source(letters)]
+    [('Bob',), ('Ann',)]
     """
 
     id: str
@@ -232,6 +239,17 @@ class Limits:
         Windows.
     seconds : float, default=300.0
         Time that the child process may use for one document, or for the next rows of a table.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from polyseme.text import Limits, read
+    >>> size = Path("lines.txt").write_text("red fish\n" + "blue fish " * 1000)
+    >>> reader = read("lines.txt", limits=Limits(document=1000))
+    >>> [document.text for document in reader]
+    ['red fish']
+    >>> [problem.kind for problem in reader.problems]
+    ['damaged row']
     """
 
     document: int = 64 * 2**20

@@ -142,6 +142,17 @@ def read(
     -------
     Reader
         An iterable over the documents.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from polyseme.text import read
+    >>> folder = Path("letters")
+    >>> folder.mkdir()
+    >>> for name, text in {"a.txt": "Dear Ann", "b.txt": "Dear Bob"}.items():
+    ...     size = (folder / name).write_text(text)
+    >>> [(document.id, document.text) for document in read(folder)]
+    [('a.txt', 'Dear Ann'), ('b.txt', 'Dear Bob')]
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"There is no format {format!r}: choose one of {', '.join(FORMATS)}.")
