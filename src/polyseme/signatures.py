@@ -137,7 +137,7 @@ def read_spectra(path: str | PathLike[str]) -> Spectra:
     --------
     >>> from pathlib import Path
     >>> from polyseme.signatures import read_spectra
-    >>> text = Path("counts.tsv").write_text("Type\tP1\tP2\nA[C>A]A\t4\t0\nA[C>A]C\t1\t3\n")
+    >>> text = Path("counts.tsv").write_text("Type\\tP1\\tP2\\nA[C>A]A\\t4\\t0\\nA[C>A]C\\t1\\t3\\n")
     >>> spectra = read_spectra("counts.tsv")
     >>> spectra.samples, spectra.values.tolist()
     (['P1', 'P2'], [[4.0, 1.0], [0.0, 3.0]])

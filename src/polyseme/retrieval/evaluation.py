@@ -557,7 +557,7 @@ def write_qrels(qrels: Mapping[str, Mapping[str, int]], path: str | PathLike[str
     >>> from polyseme.retrieval import write_qrels
     >>> write_qrels({"q1": {"d3": 1}}, "qrels.txt")
     >>> Path("qrels.txt").read_text()
-    'q1 0 d3 1\n'
+    'q1 0 d3 1\\n'
     """
     lines = [
         f"{_field('A query id', query)} 0 {_field('A document id', document)} {int(relevance)}\n"
@@ -620,7 +620,7 @@ def write_trec_run(
     >>> from polyseme.retrieval import write_trec_run
     >>> write_trec_run({"q1": {"d3": 2.5}}, "run.txt")
     >>> Path("run.txt").read_text()
-    'q1 Q0 d3 1 2.5 polyseme\n'
+    'q1 Q0 d3 1 2.5 polyseme\\n'
     """
     name = _field("tag", tag)
     lines = [

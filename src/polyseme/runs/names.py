@@ -388,7 +388,7 @@ def parse_names(text: str) -> dict[int, str]:
     Examples
     --------
     >>> from polyseme.runs import parse_names
-    >>> parse_names("0: Food and wine\n1: Music")
+    >>> parse_names("0: Food and wine\\n1: Music")
     {0: 'Food and wine', 1: 'Music'}
     """
     return read_names(text).names

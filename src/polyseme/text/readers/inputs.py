@@ -244,7 +244,7 @@ class Limits:
     --------
     >>> from pathlib import Path
     >>> from polyseme.text import Limits, read
-    >>> size = Path("lines.txt").write_text("red fish\n" + "blue fish " * 1000)
+    >>> size = Path("lines.txt").write_text("red fish\\n" + "blue fish " * 1000)
     >>> reader = read("lines.txt", limits=Limits(document=1000))
     >>> [document.text for document in reader]
     ['red fish']
