@@ -83,6 +83,7 @@ BENCHMARKS = {
     "fit_memory": Benchmark(
         "Memory of a fit", "--documents 20000 --topics 20 --max-iter 2 --rows 20000 --words 5000 --vocabulary 50000", ""
     ),
+    "many_topics": Benchmark("Thousands of topics", "--k 100 400 --iterations 2", ""),
     "search": Benchmark("Search queries", "--queries 100", ""),
     "search-large": Benchmark(
         "Search queries, 200,000 documents", "--documents 40000 --no-lsi", "--documents 200000", "search"

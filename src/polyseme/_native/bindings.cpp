@@ -356,16 +356,15 @@ void bind_coordinate_fit(nb::module_& module) {
         "coordinate_fit",
         [](In1<Index> indptr, In1<Index> indices, In1<T> values, In1<Index> word_indptr, In1<Index> word_indices,
            In1<T> word_values, In1<double> totals, In1<double> weights, Out2<T> docs, Out2<T> words,
-           Out2<T> extrapolated, Out2<T> new_docs, Out2<T> new_words, Out1<double> numbers, int topics, int passes, bool extrapolate, double enough,
-           int max_iter, double tol, In1<uint8_t> stop, int n_threads) {
+           Out2<T> extrapolated, Out2<T> new_docs, Out1<double> numbers, int topics, int passes, bool extrapolate,
+           double enough, int max_iter, double tol, In1<uint8_t> stop, int n_threads) {
             const std::size_t rows = docs.shape(0), columns = words.shape(0), wide = words.shape(1);
             const FitCounts<Index, T> counts{
                 counts_of<Index, T>(indptr, indices, values, rows, columns),
                 counts_of<Index, T>(word_indptr, word_indices, word_values, columns, rows), totals.data(),
                 weights.data()};
             require(docs.shape(1) == wide && has_shape(extrapolated, {columns, wide}) &&
-                        has_shape(new_docs, {rows, wide}) && has_shape(new_words, {columns, wide}) &&
-                        has_shape(totals, {rows}) &&
+                        has_shape(new_docs, {rows, wide}) && has_shape(totals, {rows}) &&
                         has_shape(weights, {rows}) && has_shape(numbers, {kFitNumbers}) && has_shape(stop, {1}) &&
                         1 <= topics && static_cast<std::size_t>(topics) <= wide,
                     "the arrays of coordinate_fit do not fit together");
@@ -376,8 +375,7 @@ void bind_coordinate_fit(nb::module_& module) {
             int iterations = 0;
             const nb::gil_scoped_release released;
             SignalChecks check_signals;
-            const FitFactors<T> factors{docs.data(), words.data(), extrapolated.data(), new_docs.data(),
-                                        new_words.data()};
+            const FitFactors<T> factors{docs.data(), words.data(), extrapolated.data(), new_docs.data()};
             CoordinateFit<Index, T> fit(counts, settings, factors, width, state, n_threads, chosen_isa());
             if (std::isnan(state.log_likelihood)) fit.begin();
             std::vector<double> history{state.log_likelihood};
@@ -397,9 +395,8 @@ void bind_coordinate_fit(nb::module_& module) {
         nb::arg("word_indptr").noconvert(), nb::arg("word_indices").noconvert(), nb::arg("word_values").noconvert(),
         nb::arg("totals").noconvert(), nb::arg("weights").noconvert(), nb::arg("docs").noconvert(),
         nb::arg("words").noconvert(), nb::arg("extrapolated").noconvert(), nb::arg("new_docs").noconvert(),
-        nb::arg("new_words").noconvert(), nb::arg("numbers").noconvert(), nb::arg("topics"), nb::arg("passes"),
-        nb::arg("extrapolate"), nb::arg("enough"), nb::arg("max_iter"),
-        nb::arg("tol"), nb::arg("stop").noconvert(), nb::arg("n_threads"));
+        nb::arg("numbers").noconvert(), nb::arg("topics"), nb::arg("passes"), nb::arg("extrapolate"),
+        nb::arg("enough"), nb::arg("max_iter"), nb::arg("tol"), nb::arg("stop").noconvert(), nb::arg("n_threads"));
 }
 
 }  // namespace

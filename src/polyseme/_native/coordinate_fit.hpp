@@ -47,8 +47,8 @@ struct FitCounts {
 template <class T>
 struct FitFactors {
     T *docs, *words;
-    T* extrapolated;           // words from which the next iteration starts
-    T *new_docs, *new_words;   // memory for an iteration
+    T* extrapolated;  // words from which the next iteration starts
+    T* new_docs;      // memory for an iteration
 };
 
 template <class Index, class T>
@@ -57,7 +57,7 @@ class CoordinateFit {
     CoordinateFit(const FitCounts<Index, T>& counts, const FitSettings& settings, const FitFactors<T>& factors,
                   int width, FitState& state, int n_threads, Isa isa)
         : counts_(counts), settings_(settings), docs_(factors.docs), words_(factors.words),
-          extrapolated_(factors.extrapolated), new_docs_(factors.new_docs), new_words_(factors.new_words), width_(width),
+          extrapolated_(factors.extrapolated), new_docs_(factors.new_docs), width_(width),
           state_(state), n_threads_(n_threads), isa_(isa), n_docs_(counts.by_doc.rows), n_words_(counts.by_word.rows),
           ones_(as_size(n_words_), 1.0), gains_(as_size(std::max(n_docs_, n_words_))), logs_(gains_.size()), mass_(as_size(width)),
           sums_(as_size(width)), scales_(as_size(width)) {
@@ -79,7 +79,7 @@ class CoordinateFit {
         update_words();
         double value = log_likelihood(new_docs_, n_words_);
         if (in_float32() && std::fabs(value - state_.log_likelihood) < kFineGain) {
-            sum_logs(new_docs_, new_words_);
+            sum_logs(new_docs_, extrapolated_);
             value = log_likelihood(new_docs_, n_docs_);
         }
         if (value > state_.log_likelihood) {
@@ -88,10 +88,13 @@ class CoordinateFit {
             state_.plain = settings_.extrapolate ? 0 : 1;
             state_.gained = value - state_.log_likelihood;
             state_.log_likelihood = value;
-        } else if (state_.plain != 0 && state_.gained > 0) {  // steps that were left out may gain
-            state_.gained = 0;
-        } else if (state_.plain != 0) {  // only rounding can make a plain iteration lower the likelihood
-            state_.exhausted = 1;
+        } else if (state_.plain != 0) {
+            std::copy(words_, words_ + n_words_ * width_, extrapolated_);
+            // Steps that were left out may gain. Else only rounding can make a plain iteration lower the likelihood.
+            if (state_.gained > 0)
+                state_.gained = 0;
+            else
+                state_.exhausted = 1;
         } else {
             restart();
             state_.size *= cut;
@@ -161,25 +164,23 @@ class CoordinateFit {
         weighted_sum<T>(weights, factor, rows, width_, sums, threads(rows * width_, 4));
     }
 
-    void extrapolate_from(const T* last, int64_t rows, const T* next, T* out) const {
-        extrapolate<T>(next, last, static_cast<T>(state_.size), static_cast<T>(keep), rows * width_, out,
-                       threads(rows * width_, 2));
-    }
-
     void update_docs() {
         sum_columns(ones_.data(), extrapolated_, n_words_, mass_.data());
         update(counts_.by_doc, extrapolated_, mass_.data(), docs_, new_docs_, nullptr);
         gap_ = 0;
         for (int64_t d = 0; d < n_docs_; ++d) gap_ += counts_.weights[d] * gains_[as_size(d)];
-        if (state_.plain == 0) extrapolate_from(docs_, n_docs_, new_docs_, new_docs_);
+        if (state_.plain == 0)
+            extrapolate<T>(new_docs_, docs_, static_cast<T>(state_.size), static_cast<T>(keep), n_docs_ * width_,
+                           new_docs_, threads(n_docs_ * width_, 2));
     }
 
+    // Replaces the extrapolated words by the new ones.
     void update_words() {
         sum_columns(counts_.weights, new_docs_, n_docs_, mass_.data());
-        update(counts_.by_word, new_docs_, mass_.data(), extrapolated_, new_words_, logs_.data());
+        update(counts_.by_word, new_docs_, mass_.data(), extrapolated_, extrapolated_, logs_.data());
         for (int64_t w = 0; w < n_words_; ++w) gap_ += gains_[as_size(w)];
         state_.gap = std::max(gap_, 0.0) / tokens_;
-        sum_columns(ones_.data(), new_words_, n_words_, sums_.data());
+        sum_columns(ones_.data(), extrapolated_, n_words_, sums_.data());
     }
 
     // Mean of log P(w|d) = log p - log s_d, from sums of x log p of `parts` rows of either side, in logs_, and the sums of
@@ -215,13 +216,20 @@ class CoordinateFit {
     // shift of scale between the factors, which changes nothing, would be extrapolated.
     void accept() {
         set_scales();
-        const int words_threads = threads(n_words_ * width_, 2);
-        if (state_.plain == 0)
-            extrapolate_from(words_, n_words_, new_words_, extrapolated_);
-        else
-            std::copy(new_words_, new_words_ + n_words_ * width_, extrapolated_);
-        rescale_columns<T>(extrapolated_, scales_.data(), true, n_words_, width_, extrapolated_, words_threads);
-        rescale_columns<T>(new_words_, scales_.data(), true, n_words_, width_, words_, words_threads);
+        const T size = state_.plain == 0 ? static_cast<T>(state_.size) : T(0);
+        constexpr int64_t step = 256;
+        for_each_piece((n_words_ + step - 1) / step, threads(n_words_ * width_, 4), [&](int, int64_t piece) {
+            const int64_t end = std::min(n_words_, (piece + 1) * step);
+            for (int64_t w = piece * step; w < end; ++w) {
+                T *const words = words_ + w * width_, *const extrapolated = extrapolated_ + w * width_;
+                for (int k = 0; k < width_; ++k) {
+                    const T next = extrapolated[k], further = (next - words[k]) * size + next;
+                    const T least = static_cast<T>(keep) * next, scale = scales_[as_size(k)];
+                    extrapolated[k] = (further < least ? least : further) / scale;
+                    words[k] = next / scale;
+                }
+            }
+        });
         rescale_columns<T>(new_docs_, scales_.data(), false, n_docs_, width_, docs_,
                            threads(n_docs_ * width_, 2));
     }
@@ -249,7 +257,7 @@ class CoordinateFit {
 
     FitCounts<Index, T> counts_;
     FitSettings settings_;
-    T *docs_, *words_, *extrapolated_, *new_docs_, *new_words_;
+    T *docs_, *words_, *extrapolated_, *new_docs_;
     int width_;
     FitState& state_;
     int n_threads_;

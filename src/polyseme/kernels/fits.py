@@ -49,7 +49,7 @@ class CoordinateFit:
         self.numbers = np.array([np.nan, _FIRST_SIZE, 1, 0, np.inf, np.inf])
         """Log-likelihood per token (NaN until `run` is called), size of the next extrapolation, whether the next
         iteration is plain, whether a plain one gained nothing, the last gain, and the gap."""
-        self._new_docs, self._new_words = aligned_empty(docs.shape, docs.dtype), aligned_empty(words.shape, docs.dtype)
+        self._new_docs = aligned_empty(docs.shape, docs.dtype)
 
     @property
     def log_likelihood(self) -> float:
@@ -84,7 +84,7 @@ class CoordinateFit:
         done: tuple[int, float] = _kernels.coordinate_fit(
             by_doc.indptr, by_doc.indices, by_doc.values, by_word.indptr, by_word.indices, by_word.values,
             np.ascontiguousarray(counts.totals), weights, self.docs, self.words, self.extrapolated, self._new_docs,
-            self._new_words, self.numbers, topics=n_topics, passes=passes, extrapolate=extrapolate,
+            self.numbers, topics=n_topics, passes=passes, extrapolate=extrapolate,
             enough=PASS_TOLERANCE, max_iter=max_iter, tol=tol, n_threads=n_threads,
             stop=np.zeros(1, np.uint8) if stop is None else stop,
         )  # fmt: skip

@@ -100,7 +100,7 @@ class Unnormalized(NamedTuple):
     def phi(self) -> Array:
         """Return P(w|z), words x width."""
         sums = column_sums(self.words)
-        return (self.words / np.where(sums > 0, sums, 1)).astype(self.words.dtype)
+        return np.divide(self.words, np.where(sums > 0, sums, 1), out=np.empty_like(self.words), casting="same_kind")
 
     def rescaled(self, n_threads: int) -> Unnormalized:
         """Return factors with the same product, where columns of words sum to one."""
