@@ -398,7 +398,7 @@ def test_scores_and_history_agree_with_the_attributes():
     assert model.topics(n_words=3).shape == (3, 5)
 
 
-@pytest.mark.parametrize("init", ["plsa", "random", "nndsvd", "correspondence", "lsa"])
+@pytest.mark.parametrize("init", ["plsa", "random", "nndsvd", "correspondence", "lsa", "spectral"])
 def test_every_start_is_accepted(init):
     assert fitted(init=init, max_iter=60).score(X) > -4
 

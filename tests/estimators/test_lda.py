@@ -206,7 +206,7 @@ def test_history_and_callback_agree_and_convergence_is_reported():
         fitted(max_iter=12, tol=0)
 
 
-@pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "correspondence", "lsa"])
+@pytest.mark.parametrize("init", ["auto", "plsa", "random", "nndsvd", "correspondence", "lsa", "spectral"])
 def test_every_start_is_accepted(init):
     """The best of five fits: the bounds are within 2% on eight corpora, where topics gain 10% over a single one."""
     several = {"max_iter": 100, "n_init": 5}

@@ -160,7 +160,7 @@ def test_the_start_keeps_its_scale(loss):
     assert model.history_["loss"][0] <= 1e-9 * (W @ H).sum()
 
 
-@pytest.mark.parametrize("init", ["random", "nndsvd", "correspondence", "lsa"])
+@pytest.mark.parametrize("init", ["random", "nndsvd", "correspondence", "lsa", "spectral"])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_every_start_works(init, loss):
     model = NMF(3, loss=loss, init=init, random_state=0).fit(X)

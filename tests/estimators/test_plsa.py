@@ -198,7 +198,7 @@ def test_the_seed_determines_the_fit():
     assert not same_fit(fitted(random_state=3), fitted(random_state=4))
 
 
-@pytest.mark.parametrize("name", ["documents", "random", "nndsvd", "correspondence", "lsa"])
+@pytest.mark.parametrize("name", ["documents", "random", "nndsvd", "correspondence", "lsa", "spectral"])
 @pytest.mark.parametrize("K", [3, 30])
 def test_starts_do_not_depend_on_the_order_or_number_of_rows(name, K):
     """K = 30 takes the exact eigenvectors, K = 3 the iterative ones."""
@@ -215,7 +215,7 @@ def test_starts_do_not_depend_on_the_order_or_number_of_rows(name, K):
     np.testing.assert_allclose(start(sp.csr_array(twice)), first, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["documents", "random", "nndsvd", "correspondence", "lsa"])
+@pytest.mark.parametrize("name", ["documents", "random", "nndsvd", "correspondence", "lsa", "spectral"])
 @pytest.mark.parametrize("K", [3, 30])
 def test_starts_treat_weights_as_repeated_rows(name, K):
     times = np.random.default_rng(6).integers(0, 3, len(X)).astype(np.float64)
@@ -228,7 +228,7 @@ def test_starts_treat_weights_as_repeated_rows(name, K):
     np.testing.assert_allclose(start(sp.csr_array(X), times), repeated, atol=1e-8)
 
 
-@pytest.mark.parametrize("init", ["documents", "random", "nndsvd", "correspondence", "lsa"])
+@pytest.mark.parametrize("init", ["documents", "random", "nndsvd", "correspondence", "lsa", "spectral"])
 def test_a_fit_does_not_depend_on_the_order_of_rows(init):
     order = np.random.default_rng(4).permutation(len(X))
     one, other = fitted(init=init, max_iter=15), fitted(X[order], init=init, max_iter=15)

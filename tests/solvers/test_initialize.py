@@ -11,7 +11,7 @@ from polyseme import LDA, NMF, PLSA
 from polyseme.data.disk import LocalShards
 from polyseme.scale import open_shards, write_shards
 from polyseme.solvers import initialize
-from polyseme.solvers.initialize import document_topics, random_topics
+from polyseme.solvers.initialize import document_topics, random_topics, spectral_topics
 from solver_problems import make_corpus
 
 X = oracles.mixed_counts(0, 60, 45, 4).astype(float)
@@ -83,3 +83,28 @@ def test_disjoint_blocks_are_always_found(make, n, blocks):
         topics = make(blocks, random_state=seed, n_jobs=1).fit(data).components_
         by_block = topics.reshape(blocks, blocks, n).sum(axis=2)
         assert sorted(by_block.argmax(axis=1)) == list(range(blocks)), seed
+
+
+@pytest.mark.parametrize("n_topics", [6, 9])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_spectral_start_finds_topics_with_anchor_words_if_there_is_no_noise(n_topics, seed):
+    """Of nine topics three are random, because the counts have the rank six."""
+    rng = np.random.default_rng(seed)
+    topics, weights = rng.dirichlet(np.full(80, 0.2), 6), rng.dirichlet(np.full(6, 0.3), 200)
+    topics[:, :6] = np.diag(rng.uniform(0.05, 0.3, 6))
+    topics /= topics.sum(axis=1, keepdims=True)
+    corpus = make_corpus(weights @ topics * rng.integers(50, 500, (200, 1)))
+    phi = spectral_topics(corpus, n_topics, np.random.default_rng(0))
+    found = (phi[:, :6] - initialize._UNIGRAM_SHARE * corpus.unigram[:, np.newaxis]) / (1 - initialize._UNIGRAM_SHARE)
+    order = found[:6].argmax(axis=0)
+    np.testing.assert_allclose(found[:, np.argsort(order)].T, topics, atol=1e-10)
+    np.testing.assert_allclose(phi.sum(axis=0), 1, rtol=1e-12)
+
+
+def test_the_spectral_start_does_not_depend_on_the_seed_or_on_threads():
+    first, *others = (
+        PLSA(4, init="spectral", random_state=seed, n_jobs=n_jobs).fit(X) for seed, n_jobs in ((0, 1), (1, 1), (0, 2))
+    )
+    for other in others:
+        assert np.array_equal(other.components_, first.components_)
+        assert np.array_equal(other.doc_topic_, first.doc_topic_)

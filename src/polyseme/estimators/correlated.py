@@ -43,7 +43,7 @@ class CorrelatedTopicModel(TopicEstimator):
         Number of topics K.
     covariance : {"full", "diagonal"}, default="full"
         Form of Sigma. "diagonal" means independent topics.
-    init : {"plsa", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="plsa"
+    init : {"plsa", "documents", "random", "nndsvd", "correspondence", "lsa", "spectral"} or pair, default="plsa"
         Start of the fit: "plsa" is a short fit of PLSA; a pair is P(z|d) (documents x K) and P(w|z) (K x words);
         with None in place of P(z|d) the documents are folded in first.
     n_init : int, default=1

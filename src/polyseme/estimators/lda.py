@@ -112,7 +112,7 @@ class LDA(TopicEstimator):
         Eta, like `doc_topic_prior`. With an array of shape (K, n_words) every topic has its own prior, and the topics
         start from what is larger in their priors than in others; solver="map" has no such prior.
         `polyseme.priors.SeedWords` adds its pseudo-counts to the default.
-    init : {"auto", "plsa", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
+    init : {"auto", "plsa", "documents", "random", "nndsvd", "correspondence", "lsa", "spectral"}, pair, default="auto"
         Start of the fit: "plsa" is a few iterations of maximum likelihood, on a sample if there are many documents; a
         pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are folded in
         first. "auto" is "documents" with solver="map" and "plsa" with the other solvers.

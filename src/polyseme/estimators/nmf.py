@@ -95,7 +95,7 @@ class NMF(FittedDecomposition):
     solver : str or Solver, default="auto"
         Solver as in PLSA; for losses other than Kullback-Leibler "hals" (squared loss) or "mm". If "auto" chooses
         coordinate ascent, ten iterations with multiplicative updates come first.
-    init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
+    init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa", "spectral"} or pair, default="auto"
         Start of the fit: a name as in PLSA or a pair (W, H); (None, H) finds W first.
     n_init : int, default=1
         Number of starts; the best fit is kept.

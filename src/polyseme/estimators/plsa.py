@@ -97,11 +97,12 @@ class PLSA(TopicEstimator):
         "chi-square", "absolute", or a `polyseme.losses.Beta` with another parameter. `NMF` has their formulas.
     solver : str or Solver, default="auto"
         Name of a solver, or a solver object with its own settings, such as those of `polyseme.solvers`.
-    init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa"} or pair of arrays, default="auto"
+    init : {"auto", "documents", "random", "nndsvd", "correspondence", "lsa", "spectral"} or pair, default="auto"
         Start of the fit: "documents" starts from groups of documents that are near to one of K documents that are far
-        apart, mixed with random topics. "auto" is "documents", or "random" with tempered and online solvers and with
-        `SeedWords` and `KnownTopics`. A pair is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of
-        P(z|d) the documents are folded in first.
+        apart, mixed with random topics; "spectral" from K words that occur in different documents, for every seed the
+        same. "auto" is "documents", or "random" with tempered and online solvers, `SeedWords` and `KnownTopics`. A pair
+        of arrays is P(z|d) (documents x K) and P(w|z) (K x words); with None in place of P(z|d) the documents are
+        folded in first.
     n_init : int, default=1
         Number of starts. The fit with the best objective is kept.
     max_iter : int, default=None

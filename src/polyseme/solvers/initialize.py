@@ -5,6 +5,11 @@ documents, and all shard layouts have the same start. A uniform phi is a fixed p
 
 References
 ----------
+M. C. U. Araújo, T. C. B. Saldanha, R. K. H. Galvão, T. Yoneyama, H. C. Chame and V. Visani. The successive projections
+    algorithm for variable selection in spectroscopic multicomponent analysis. Chemometrics and Intelligent Laboratory
+    Systems 57, 2001.
+S. Arora, R. Ge, Y. Halpern, D. Mimno, A. Moitra, D. Sontag, Y. Wu and M. Zhu. A practical algorithm for topic modeling
+    with provable guarantees. ICML 2013.
 D. Arthur and S. Vassilvitskii. k-means++: the advantages of careful seeding. SODA, 2007.
 C. Boutsidis and E. Gallopoulos. SVD based initialization: a head start for nonnegative matrix factorization. Pattern
     Recognition 41, 2008.
@@ -25,7 +30,7 @@ from polyseme.core.model import Model
 from polyseme.core.shard import Shard
 from polyseme.data.corpus import Corpus, MemoryCorpus, uniform_rows
 from polyseme.errors import InputError, UnsupportedError
-from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, normalize_columns, padded
+from polyseme.kernels import NUMBERS_AT_ONCE, Array, Floats, normalize_columns, padded, single_threaded_blas
 from polyseme.utils import got
 
 _NOISE_SHARE = 0.5
@@ -38,12 +43,17 @@ _EQUAL = 1e-12
 """Squared Hellinger distances below this are rounding errors."""
 _UNIGRAM_SHARE = 0.1
 """Weight of a random topic around the unigram in starts from singular vectors, because EM cannot increase a zero."""
+_ANCHOR_SHARE, _WORDS_PER_ANCHOR = 0.8, 20
+"""Share of the tokens that the most frequent words have, which can be anchors, but at least so many for each topic."""
 
 
 def random_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
     """Return phi_wk ∝ unigram_w * e_wk; e has a gamma distribution with mean one (exponential if variance = 1)."""
-    noise = rng.standard_gamma(1 / variance, (corpus.n_words, n_topics))
-    return normalize_columns(noise * corpus.unigram[:, np.newaxis])
+    phi = rng.standard_gamma(1 / variance, (corpus.n_words, n_topics))
+    phi *= corpus.unigram[:, np.newaxis]
+    sums = phi.sum(axis=0)
+    phi /= np.where(sums > 0, sums, 1)
+    return phi
 
 
 def document_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
@@ -66,8 +76,9 @@ def document_topics(corpus: Corpus, n_topics: int, rng: np.random.Generator, *, 
     groups = _groups(shares, projections[kept], n_topics, rng)
     grouped, n_groups = np.flatnonzero(groups >= 0), groups.max() + 1
     members = sp.csr_array((np.ones(grouped.size), (groups[grouped], grouped)), shape=(n_groups, groups.size))
-    means = normalize_columns((members @ shares).toarray().T)
-    phi[:, :n_groups] = (1 - _NOISE_SHARE) * means + _NOISE_SHARE * phi[:, :n_groups]
+    means = sp.coo_array(members @ shares)
+    phi[:, :n_groups] *= _NOISE_SHARE
+    phi[means.col, means.row] += (1 - _NOISE_SHARE) * means.data / means.sum(axis=1)[means.row]
     return phi
 
 
@@ -133,7 +144,7 @@ def _groups(shares: sp.csr_array, projections: Floats, n_groups: int, rng: np.ra
 
 def nndsvd_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return topics by non-negative double SVD: the positive or negative part of each singular vector."""
-    return with_unigram(_larger_parts(_right_singular_vectors(corpus, n_topics, rng)), corpus, n_topics, rng)
+    return with_unigram(_larger_parts(_singular_vectors(corpus, n_topics, rng)[0]), corpus, n_topics, rng)
 
 
 def correspondence_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
@@ -144,15 +155,59 @@ def correspondence_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Ge
 def correspondence_parts(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return the topics of `correspondence_topics` without noise (words x at most K); the first are those of fewer."""
     sizes, words = np.sqrt(corpus.totals), np.sqrt(corpus.word_totals)
-    vectors = _right_singular_vectors(
+    vectors, _ = _singular_vectors(
         corpus, n_topics, rng, *(np.divide(1, root, out=np.zeros_like(root), where=root > 0) for root in (sizes, words))
     )
     return _larger_parts(vectors) * words[:, np.newaxis]
 
 
+@single_threaded_blas()
+def spectral_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
+    """Return topics from words that are far apart, which does not depend on the seed.
+
+    Let y_w be the shares of documents in the tokens of word w, projected on the K leading singular vectors of
+    x / sqrt(n_d n_w). Without noise y_w = sum_k P(k|w) y_k, where y_k is that of a word of topic k only, so such anchor
+    words are the corners of a simplex. Successive projections (Araújo and others 2001) find corners among the frequent
+    words, and P(k|w) are the coefficients of y_w, negative ones set to zero (after Arora and others 2013). If fewer
+    than K words are linearly independent, the other topics are random.
+    """
+    sizes, words = (
+        np.divide(1, np.sqrt(totals), out=np.zeros_like(totals), where=totals > 0)
+        for totals in (corpus.totals, corpus.word_totals)
+    )
+    vectors, values = _singular_vectors(corpus, n_topics, np.random.default_rng(0), sizes, words)
+    places = vectors * values * words[:, np.newaxis]
+    order = np.argsort(-corpus.word_totals, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(corpus.unigram[order]), _ANCHOR_SHARE))
+    frequent = order[: max(_WORDS_PER_ANCHOR * n_topics, enough)]
+    anchors = places[frequent[_corners(places[frequent], n_topics)]]
+    shares = np.maximum(places @ np.linalg.pinv(anchors), 0)
+    shares *= corpus.word_totals[:, np.newaxis] / np.maximum(shares.sum(axis=1, keepdims=True), _EQUAL)
+    phi = random_topics(corpus, n_topics, rng)
+    phi[:, : len(anchors)] = (1 - _UNIGRAM_SHARE) * normalize_columns(shares)
+    phi[:, : len(anchors)] += _UNIGRAM_SHARE * corpus.unigram[:, np.newaxis]
+    return phi
+
+
+def _corners(points: Floats, most: int) -> list[int]:
+    """Return linearly independent rows by successive projections: each one is the longest beside the ones before."""
+    left, found = points.copy(), list[int]()
+    for _ in range(min(most, points.shape[1])):
+        lengths = np.einsum("ik,ik->i", left, left)
+        longest = int(lengths.argmax())
+        if not found:
+            least = _EQUAL * lengths[longest]
+        if not lengths[longest] > least:
+            break
+        found.append(longest)
+        direction = left[longest] / np.sqrt(lengths[longest])
+        left -= np.outer(left @ direction, direction)
+    return found
+
+
 def lsa_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
     """Return squared right singular vectors, which sum to one, as the topics."""
-    return with_unigram(_right_singular_vectors(corpus, n_topics, rng) ** 2, corpus, n_topics, rng)
+    return with_unigram(_singular_vectors(corpus, n_topics, rng)[0] ** 2, corpus, n_topics, rng)
 
 
 Start = Callable[[MemoryCorpus, int, np.random.Generator], Floats]
@@ -163,6 +218,7 @@ STARTS: dict[str, Start] = {
     "nndsvd": nndsvd_topics,
     "correspondence": correspondence_topics,
     "lsa": lsa_topics,
+    "spectral": spectral_topics,
 }
 """Starts by the name that `init=` takes."""
 FACTORS = ("doc_topic", "topic_word")
@@ -303,14 +359,15 @@ def _larger_parts(vectors: Floats) -> Floats:
     return np.where(larger, positive, negative)
 
 
-def _right_singular_vectors(
+@single_threaded_blas()
+def _singular_vectors(
     corpus: MemoryCorpus,
     n_topics: int,
     rng: np.random.Generator,
     doc_scales: Floats | None = None,
     word_scales: Floats | None = None,
-) -> Floats:
-    """Return the leading right singular vectors of the weighted counts (words x at most K), largest value first.
+) -> tuple[Floats, Floats]:
+    """Return the leading right singular vectors of the weighted counts (words x at most K), and the values, falling.
 
     They are eigenvectors of Y' diag(weight) Y, whose size and start vector do not depend on the documents. Y are the
     counts, with rows and columns multiplied by the scales.
@@ -329,10 +386,11 @@ def _right_singular_vectors(
 
     if n_words <= max(2 * n_topics, 32):
         values, vectors = np.linalg.eigh(gram(np.eye(n_words)))
-        return np.asarray(vectors[:, ::-1][:, : min(n_topics, n_words)])
-    operator = LinearOperator((n_words, n_words), matvec=gram, dtype=np.float64)
-    values, vectors = eigsh(operator, k=n_topics, v0=rng.random(n_words))
-    return np.asarray(vectors[:, np.argsort(-values)])
+    else:
+        operator = LinearOperator((n_words, n_words), matvec=gram, dtype=np.float64)
+        values, vectors = eigsh(operator, k=n_topics, v0=rng.random(n_words))
+    order = np.argsort(-values)[:n_topics]
+    return np.asarray(vectors[:, order]), np.sqrt(np.maximum(values[order], 0))
 
 
 def with_unigram(topics: Floats, corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator) -> Floats:
