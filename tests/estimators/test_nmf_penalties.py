@@ -166,6 +166,20 @@ def test_sparse_and_weighted_data_and_files(loss, tmp_path):
     assert loaded.get_params()["l1_ratio"] == 0.5
 
 
+def test_a_fit_continues_from_a_document_that_its_penalties_made_zero():
+    counts = X.copy()
+    counts[4] = 1e-4
+    settings = {"loss": "squared", "alpha_W": 0.05, "l1_ratio": 1.0, "tol": 1e-6, "max_iter": 2000}
+    model = NMF(3, random_state=0, **settings).fit(counts)
+    assert not model.doc_factor_[4].any()
+    again = NMF(3, init=(model.doc_factor_, model.components_), **settings).fit(counts)
+    np.testing.assert_allclose(again.components_, model.components_, rtol=1e-3, atol=1e-5)
+    moved = NMF(3, init=(model.doc_factor_, model.components_), **settings).fit(X)  # it must not stay at zero
+    start = model.doc_factor_ + np.eye(30)[:, [4]], model.components_
+    positive = NMF(3, init=start, **settings).fit(X)
+    assert moved.history_["loss"][-1] == pytest.approx(positive.history_["loss"][-1], rel=1e-3)
+
+
 def test_integer_weights_are_repeated_rows():
     weights = np.arange(30) % 3 + 1
     start = RNG.random((30, 3)), RNG.random((3, 20))
@@ -174,6 +188,22 @@ def test_integer_weights_are_repeated_rows():
     rows = np.repeat(np.arange(30), weights)
     repeated = NMF(3, init=(start[0][rows], start[1]), **settings).fit(X[rows])
     np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-3, atol=1e-5)
+
+
+def test_one_penalty_alone_has_no_minimum():
+    """scikit-learn accepts it: the longer its fit, the smaller W."""
+    settings = {"alpha_W": 0.05, "alpha_H": 0.0, "l1_ratio": 1.0, "init": "random", "random_state": 0, "tol": 0}
+    sums = [decomposition.NMF(4, max_iter=n, **settings).fit_transform(X).sum() for n in (200, 2000)]
+    assert sums[1] < 0.2 * sums[0]
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+def test_only_the_product_of_equal_kinds_of_penalties_matters(l1_ratio):
+    settings = {"loss": "squared", "l1_ratio": l1_ratio, "random_state": 0, "tol": 1e-6, "max_iter": 5000}
+    one, two = (NMF(2, alpha_W=a, alpha_H=b, **settings).fit(X) for a, b in ((0.02, 0.02), (0.2, 0.002)))
+    np.testing.assert_allclose(
+        one.doc_factor_ @ one.components_, two.doc_factor_ @ two.components_, rtol=1e-3, atol=1e-3
+    )
 
 
 def test_settings_that_do_not_fit_raise(tmp_path):

@@ -44,6 +44,8 @@ from polyseme.utils import check_n_topics, check_nonnegative, check_share, effec
 MULTIPLICATIVE_STEPS = 10
 """Multiplicative updates before coordinate ascent, for the Kullback-Leibler loss with solver="auto"."""
 
+_NEXT_TO_ZERO = 1e-9
+"""Where a row of zeros in W of a start begins with penalties, as a share of the mean of W."""
 
 _FACTORS = ("W", "H")
 """Names of the factors in messages."""
@@ -506,8 +508,11 @@ class NMF(FittedDecomposition):
                     f"init: W has {W.shape[1]} columns and H has {H.shape[0]} rows, but n_components is {K}."
                 )
             scales = H.sum(axis=1)
-            if self._alphas() is not None:  # a penalty can make a topic zero: any row has the same product
+            if self._alphas() is not None:
+                # Penalties can make rows zero. For a row of H any other has the same product. One of W continues from
+                # next to zero, because no update could make it positive again.
                 H = np.where(scales[:, np.newaxis] > 0, H, 1.0)
+                W = np.where(W.any(axis=1, keepdims=True), W, _NEXT_TO_ZERO * (W.mean() or 1.0))
             parameters["init"] = (W * scales, H)
         return parameters
 
