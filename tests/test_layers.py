@@ -10,7 +10,7 @@ LAYERS = (
     {"errors", "progress", "_native"},
     {"options", "printing"},
     {"kernels"},
-    {"utils"},
+    {"utils", "sklearn_bases"},
     {"priors", "losses"},
     {"core"},
     {"io"},

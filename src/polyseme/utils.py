@@ -8,6 +8,7 @@ threadpoolctl are imported where they are used: a search needs none of them, and
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from numbers import Integral, Real
 from typing import Any
@@ -18,7 +19,9 @@ from polyseme.errors import InputError
 from polyseme.kernels import Array, check_sparse
 from polyseme.options import drawn_seed
 
-RandomStateLike = int | np.random.RandomState | np.random.Generator | None
+FitCallback = Callable[[dict[str, Any]], object] | None
+"""What is called after each iteration of a fit."""
+RandomStateLike = int | np.integer | np.random.RandomState | np.random.Generator | None
 """Values of `random_state`. None is not reproducible."""
 MAX_TOPICS = 2**31 - 1
 """Largest number of topics, because the kernels count topics in 32 bits."""

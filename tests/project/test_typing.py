@@ -1,5 +1,6 @@
 """mypy and pyright find the errors in code of a user, and none in correct code."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from polyseme import estimators
+
 TYPED = Path(__file__).parent / "typed"
 
 
@@ -15,10 +18,10 @@ def run(*command, folder):
     return subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True)
 
 
-def expected_lines(*comments):
-    """Return the numbers of the lines of errors.py that end with one of the comments."""
+def expected_lines():
+    """Return the numbers of the lines of errors.py that end with the comment `error`."""
     lines = (TYPED / "errors.py").read_text(encoding="utf-8").splitlines()
-    return {number for number, line in enumerate(lines, start=1) if line.rpartition("  # ")[2] in comments}
+    return {number for number, line in enumerate(lines, start=1) if line.rpartition("  # ")[2] == "error"}
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +45,24 @@ def pyright(tmp_path_factory):
 
 
 def test_mypy_finds_the_errors_and_no_others(mypy):
-    assert {int(found) for found in re.findall(r"errors\.py:(\d+): error:", mypy)} == expected_lines("error")
+    assert {int(found) for found in re.findall(r"errors\.py:(\d+): error:", mypy)} == expected_lines()
     assert "correct.py" not in mypy
 
 
 def test_pyright_finds_the_errors_and_no_others(pyright):
-    assert {line for name, line in pyright if name == "errors.py"} == expected_lines("error", "error for pyright")
+    assert {line for name, line in pyright if name == "errors.py"} == expected_lines()
     assert {name for name, _ in pyright} == {"errors.py"}
+
+
+def test_type_checkers_know_all_documented_attributes(tmp_path):
+    pytest.importorskip("mypy", reason="the check of types needs the dependency group lint")
+    lines = ["import polyseme"]
+    for name in estimators.__all__:
+        section = (
+            inspect.getdoc(getattr(estimators, name)).partition("Attributes\n----------\n")[2].partition("\n\n")[0]
+        )
+        lines += [f"polyseme.{name}().{attribute}" for attribute in re.findall(r"^(\w+) : ", section, re.MULTILINE)]
+    assert len(lines) > 100
+    (tmp_path / "attributes.py").write_text("\n".join(lines), encoding="utf-8")
+    done = run("mypy", "--strict", "--config-file=", "--cache-dir", "cache", "attributes.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -58,6 +58,7 @@ from polyseme.losses import KULLBACK_LEIBLER
 from polyseme.metrics.evaluation import PerplexityReport, add_splits, score_tokens
 from polyseme.metrics.topics import topic_fit
 from polyseme.metrics.words import RELEVANCE, Topic, TopicTable, names_of_words, word_amounts, words_of_amounts
+from polyseme.sklearn_bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from polyseme.solvers import EarlyStopping
 from polyseme.solvers.base import SOLVERS, FitStarts, FitSummary
 from polyseme.solvers.checkpoints import FitFolder
@@ -104,6 +105,8 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     _inferences: ClassVar[tuple[type[Any], ...]] = ()
     """Kinds of inference that the fitted model can have."""
     components_: Array
+    n_features_in_: int
+    feature_names_in_: Array
     vocabulary_: Array | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -225,8 +228,6 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
     n_iter_: int
     converged_: bool
     solver_: str
-    n_features_in_: int
-    feature_names_in_: Array
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -518,7 +519,7 @@ def _has_likelihood(estimator: TopicEstimator) -> bool:
 class TopicEstimator(FittedDecomposition):
     """Base class of topic models: `fit_transform`, `transform`, the scores and the table of topics."""
 
-    random_state: Any
+    random_state: RandomStateLike
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Fit the model."""

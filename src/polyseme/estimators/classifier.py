@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from polyseme.core.fitted import StoredArray
@@ -34,8 +34,17 @@ from polyseme.io.files import FLAG, NOT_A_NUMBER, TEXT, either, number
 from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.priors import Dirichlet, KnownTopics, Smoothing
+from polyseme.sklearn_bases import ClassifierMixin
 from polyseme.solvers.base import finish_fit, generators
-from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, check_share, effective_threads
+from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
+    check_integer,
+    check_n_jobs,
+    check_nonnegative,
+    check_share,
+    effective_threads,
+)
 
 SHARED, FREE = -1, -2
 """Entries of `topic_classes_` for topics that are not tied to a class."""
@@ -206,9 +215,9 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         tol: float = 0.05,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.topics_per_class = topics_per_class
         self.separator = separator

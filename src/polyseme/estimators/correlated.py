@@ -21,7 +21,15 @@ from polyseme.solvers.base import FitSummary, Start, best_fit, finish_fit, gener
 from polyseme.solvers.coordinate import fitted_factors
 from polyseme.solvers.initialize import STARTS, check_init, given_pair, given_topics, is_topics_only, named_start
 from polyseme.solvers.logistic_normal import CorrelatedRun, begin_correlated, correlated_start
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
+from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
+    check_integer,
+    check_n_jobs,
+    check_n_topics,
+    check_nonnegative,
+    effective_threads,
+)
 
 COVARIANCES = ("full", "diagonal")
 INITS = ("plsa", *STARTS)
@@ -132,6 +140,7 @@ class CorrelatedTopicModel(TopicEstimator):
     """
 
     _stored: ClassVar[StoredAttributes] = {**TopicEstimator._stored, "bound_": NUMBER_OR_NAN}
+    bound_: float
     _inferences = (LogisticNormalPosterior,)
     _refits = True
 
@@ -146,9 +155,9 @@ class CorrelatedTopicModel(TopicEstimator):
         tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.n_components = n_components
         self.covariance = covariance

@@ -32,7 +32,14 @@ from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_
 from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, seeds
 from polyseme.solvers.initialize import check_init, given_topics, is_topics_only
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, arranged_start, corpus_rows, grow, leaf_topics
-from polyseme.utils import check_integer, check_n_jobs, check_nonnegative, effective_threads
+from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
+    check_integer,
+    check_n_jobs,
+    check_nonnegative,
+    effective_threads,
+)
 
 SOLVERS = ("accelerated-em", "em")
 
@@ -174,6 +181,10 @@ class HierarchicalPLSA(TopicEstimator):
     }
     node_word_: Array
     leaf_node_: Array
+    node_weights_: Floats
+    node_word_documents_: Floats
+    labels_: Array
+    held_out_: Floats
 
     def __init__(
         self,
@@ -190,9 +201,9 @@ class HierarchicalPLSA(TopicEstimator):
         tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.tree = tree
         self.depth = depth

@@ -50,7 +50,14 @@ from polyseme.solvers.dirichlet import (
     guided_start,
     uniform_expected,
 )
-from polyseme.solvers.initialize import STARTS, check_init, given_pair, given_topics, is_topics_only, named_start
+from polyseme.solvers.initialize import (
+    STARTS,
+    check_init,
+    given_pair,
+    given_topics,
+    is_topics_only,
+    named_start,
+)
 from polyseme.solvers.online import (
     OnlineVariational,
     PosteriorState,
@@ -58,7 +65,16 @@ from polyseme.solvers.online import (
     batches,
     rate,
 )
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads, got
+from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
+    check_integer,
+    check_n_jobs,
+    check_n_topics,
+    check_nonnegative,
+    effective_threads,
+    got,
+)
 
 MAP = "map"
 VARIATIONAL_SOLVERS: dict[str, type[VariationalSolver]] = {
@@ -211,6 +227,7 @@ class LDA(TopicEstimator):
         "topic_word_prior_": StoredArray("W|KW"),
         "bound_": NUMBER_OR_NAN,
     }
+    bound_: float
     _inferences = (DirichletPosterior, MaximumLikelihood)
     _edits_topics = True
     _refits = True
@@ -228,9 +245,9 @@ class LDA(TopicEstimator):
         tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.n_components = n_components
         self.solver = solver

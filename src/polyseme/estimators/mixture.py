@@ -22,7 +22,15 @@ from polyseme.kernels import Floats
 from polyseme.solvers.base import FitSummary, Start, best_fit, finish_fit, generators
 from polyseme.solvers.initialize import check_init, given_topics, is_topics_only, random_topics
 from polyseme.solvers.mixture import MixtureRun, begin_mixture
-from polyseme.utils import check_integer, check_n_jobs, check_n_topics, check_nonnegative, effective_threads
+from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
+    check_integer,
+    check_n_jobs,
+    check_n_topics,
+    check_nonnegative,
+    effective_threads,
+)
 
 INITS = ("annealed", "random")
 
@@ -141,9 +149,9 @@ class MultinomialMixture(TopicEstimator):
         tol: float = 1e-4,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.n_components = n_components
         self.pseudo_counts = pseudo_counts

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -37,9 +37,17 @@ from polyseme.losses.base import Loss
 from polyseme.losses.entry_weights import EntryWeights
 from polyseme.losses.penalized import Penalties, Penalty
 from polyseme.losses.updates import LossSums
-from polyseme.solvers.base import Auto, finish_fit
+from polyseme.solvers.base import Auto, Solver, finish_fit
+from polyseme.solvers.early_stopping import EarlyStopping
 from polyseme.solvers.initialize import is_topics_only, pair_of_factors
-from polyseme.utils import check_n_topics, check_nonnegative, check_share, effective_threads
+from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
+    check_n_topics,
+    check_nonnegative,
+    check_share,
+    effective_threads,
+)
 
 MULTIPLICATIVE_STEPS = 10
 """Multiplicative updates before coordinate ascent, for the Kullback-Leibler loss with solver="auto"."""
@@ -172,6 +180,8 @@ class NMF(FittedDecomposition):
         "doc_totals_": StoredArray("D", required=False),
         "reconstruction_err_": NUMBER_OR_NAN,
     }
+    doc_totals_: Floats
+    reconstruction_err_: float
     _weighs_entries = True
     _inferences = (MaximumLikelihood, LeastLoss)
     _edits_topics = True
@@ -181,21 +191,21 @@ class NMF(FittedDecomposition):
         self,
         n_components: int = 10,
         *,
-        loss: Any = "kullback-leibler",
+        loss: str | Loss = "kullback-leibler",
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         init: Any = "auto",
         n_init: int = 1,
         max_iter: int | None = None,
         tol: float | None = None,
-        early_stopping: Any = None,
+        early_stopping: EarlyStopping | Literal[False] | None = None,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.n_components = n_components
         self.loss = loss

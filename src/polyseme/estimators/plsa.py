@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -19,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyseme.core.edits import TopicEdit
 from polyseme.core.fitted import FittedTopics, FoldedTraining, StoredArray
 from polyseme.core.fold_in import LeastLoss, MaximumLikelihood
-from polyseme.core.model import Model, as_background, as_loss
+from polyseme.core.model import Background, JointBackground, Model, as_background, as_loss
 from polyseme.core.shard import Shard, as_counts
 from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
@@ -35,11 +37,18 @@ from polyseme.estimators.validation import (
 )
 from polyseme.io.models import StoredAttributes
 from polyseme.kernels import Array, Floats, Want, normalize_columns, normalize_rows, padded
+from polyseme.losses.base import Loss
+from polyseme.priors.base import Prior
 from polyseme.priors.members import as_prior
-from polyseme.solvers.base import FitProblem, check_solver, finish_fit, generators
+from polyseme.solvers.base import FitProblem, Solver, check_solver, finish_fit, generators
+from polyseme.solvers.checkpoints import Checkpoint
+from polyseme.solvers.early_stopping import EarlyStopping
 from polyseme.solvers.initialize import FACTORS, check_init, document_topics, random_topics, start_topics
 from polyseme.solvers.online import StepwiseEM, Stream
-from polyseme.utils import check_n_jobs, check_n_topics, effective_threads
+from polyseme.utils import FitCallback, RandomStateLike, check_n_jobs, check_n_topics, effective_threads
+
+if TYPE_CHECKING:
+    from polyseme.estimators.nmf import NMF
 
 MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
@@ -229,6 +238,9 @@ class PLSA(TopicEstimator):
         **TopicEstimator._stored,
         "word_background_": StoredArray("W", required=False),
     }
+    word_background_: Floats
+    annealing_: Floats
+    held_out_: Floats
     _inferences = (MaximumLikelihood, LeastLoss)
     _weighs_entries = True
     _edits_topics = True
@@ -239,22 +251,22 @@ class PLSA(TopicEstimator):
         self,
         n_components: int = 10,
         *,
-        loss: Any = "kullback-leibler",
-        solver: Any = "auto",
+        loss: str | Loss = "kullback-leibler",
+        solver: str | Solver = "auto",
         init: Any = "auto",
         n_init: int = 1,
         max_iter: int | None = None,
         tol: float | None = None,
-        early_stopping: Any = None,
-        background: Any = 0.0,
-        doc_topic_prior: Any = None,
-        topic_word_prior: Any = None,
+        early_stopping: EarlyStopping | Literal[False] | None = None,
+        background: float | Background | JointBackground = 0.0,
+        doc_topic_prior: float | Prior | Sequence[Prior] | None = None,
+        topic_word_prior: float | Prior | Sequence[Prior] | None = None,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
-        checkpoint: Any = None,
+        callback: FitCallback = None,
+        checkpoint: str | PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.loss = loss
@@ -487,7 +499,7 @@ class PLSA(TopicEstimator):
         )
         return model._fold_in_documents(X, sample_weight)
 
-    def to_nmf(self) -> Any:
+    def to_nmf(self) -> NMF:
         """Return the same fit as a non-negative matrix factorization with Kullback-Leibler loss.
 
         Returns

@@ -34,6 +34,8 @@ from polyseme.solvers.tensor import (
     random_start,
 )
 from polyseme.utils import (
+    FitCallback,
+    RandomStateLike,
     check_integer,
     check_n_jobs,
     check_n_topics,
@@ -153,9 +155,9 @@ class TensorPLSA(LargestTopic, CountDecomposition):
         tol: float = 1e-3,
         n_jobs: int | None = None,
         dtype: Any = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
-        callback: Any = None,
+        callback: FitCallback = None,
     ) -> None:
         self.n_components = n_components
         self.modes = modes

@@ -6,11 +6,12 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from polyseme.estimators.plsa import PLSA
 from polyseme.metrics.words import fitted_topics
 from polyseme.options import named
 from polyseme.progress import Reporter
@@ -136,7 +137,7 @@ def write_levels(draft: RunDraft, corpus: Any, seed: int) -> dict[int, LevelInfo
     levels = dict[int, LevelInfo]()
     with draft.report.stage("Making finer levels") as update:
         try:
-            for level in make_levels(run.model, corpus, rows, sample, random_state=seed, progress=update):
+            for level in make_levels(cast(PLSA, run.model), corpus, rows, sample, random_state=seed, progress=update):
                 level.model.set_vocabulary(run.vocabulary)
                 levels[level.model._fitted.n_topics] = draft.save_level(level)
         except KeyboardInterrupt:

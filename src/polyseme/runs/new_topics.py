@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from polyseme.core.shard import sparse_counts
 from polyseme.data.disk import DiskCorpus
 from polyseme.errors import InputError
+from polyseme.estimators.plsa import PLSA
 from polyseme.kernels import Array, Floats
 from polyseme.options import named
 from polyseme.progress import Reporter
@@ -109,11 +110,11 @@ def with_added_topics(run: Run, draft: RunDraft, shards: DiskCorpus, found: Foun
     seed = info.model.random_state
     counts, rows = take_counts(shards, found.rows), sample_rows(last, LEVELS_SAMPLE, seed)
     sample = take_counts(shards, rows)
-    above, added, levels = draft.run.model, np.arange(n_old, n_old + n_new), {}
+    above, added, levels = cast(PLSA, draft.run.model), np.arange(n_old, n_old + n_new), {}
     for size in run.levels[1:]:
         old = run.level(size)
         assert old.parents is not None
-        fine = add_children(above, old.model, added, counts, found.rows, shards, random_state=seed)
+        fine = add_children(above, cast(PLSA, old.model), added, counts, found.rows, shards, random_state=seed)
         new = linked(above, fine, rows, sample)
         level = Level(
             fine,

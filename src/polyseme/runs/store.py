@@ -335,7 +335,7 @@ class RunStore:
         from polyseme.estimators.base import FittedDecomposition, load
 
         folder = "" if n_topics == self.info.model.n_topics else level_folder(n_topics)
-        model = load(self.files.path(f"{folder}{MODEL_FILE}"))
+        model: Any = load(self.files.path(f"{folder}{MODEL_FILE}"))
         kind = type(model).__name__
         self.require(isinstance(model, FittedDecomposition), f"its model is of the class {kind}, which has no topics")
         self.require("log_likelihood_" in vars(model), "its model has no log_likelihood_")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from polyseme.core.fitted import DocumentWeights
 from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards
+from polyseme.estimators.plsa import PLSA
 from polyseme.metrics.evaluation import pool_reports, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter
 from polyseme.runs.changes import changed_info, names_after_refit, new_levels, page_of, refolded
@@ -73,7 +74,7 @@ def update_run(
             shards, duplicates = _append(run, draft, documents)
             found = None if new_topics is None else find_topics(run, shards, new_topics, report)
             if found is not None and len(found.topics):
-                model, interrupted = run.model.with_added_topics(found.topics, shards), False
+                model, interrupted = cast(PLSA, run.model).with_added_topics(found.topics, shards), False
             else:
                 model, interrupted = refolded(run.model, shards, refit=refit, report=report)
             draft.save_model(model)
@@ -103,7 +104,9 @@ def _fold_in_levels(run: Run, draft: RunDraft, shards: DiskCorpus) -> None:
     for n_topics in run.levels[1:]:
         level = run.level(n_topics)
         assert level.parents is not None
-        draft.save_level(Level(level.model.with_documents(shards), level.parents.topics, level.parents.shares))
+        draft.save_level(
+            Level(cast(PLSA, level.model).with_documents(shards), level.parents.topics, level.parents.shares)
+        )
 
 
 class _NothingNew(Exception):

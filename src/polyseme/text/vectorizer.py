@@ -26,7 +26,6 @@ import scipy.sparse as sp
 from sklearn import pipeline
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +34,7 @@ from polyseme.io import models
 from polyseme.io.files import OBJECT, TEXT, Check, check_fields, list_of
 from polyseme.kernels import SparseCounts
 from polyseme.metrics.coherence import TokenSequences
+from polyseme.sklearn_bases import Pipeline
 from polyseme.text.languages import (
     DEFAULT_PHRASE_THRESHOLD,
     DETECTION_SIZE,
