@@ -26,9 +26,9 @@ from formulas import Array
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.metrics import coherence, fit_report, pool_reports, top_words
+from polyseme.metrics import coherence, pool_reports, top_words
 from polyseme.metrics.evaluation import PerplexityReport, score_tokens
-from polyseme.metrics.topics import FitReport
+from polyseme.metrics.topics import FitReport, fit_report
 from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import SolverRun
 from polyseme.text import Vectorizer, read

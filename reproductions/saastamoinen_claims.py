@@ -22,7 +22,8 @@ import newsgroups
 from formulas import Array
 from polyseme import PLSA
 from polyseme.datasets import synthetic_corpus
-from polyseme.metrics import align, fit_report
+from polyseme.metrics import align
+from polyseme.metrics.topics import fit_report
 from polyseme.solvers import Annealed
 from polyseme.solvers.ascent import EM
 from polyseme.solvers.base import Solver

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from polyseme.cli.app import app
 from polyseme.cli.commands.evaluate import STEPS
-from polyseme.metrics import coherence, evaluate, fit_report, label_agreement, top_words, topic_diversity
+from polyseme.metrics import coherence, evaluate, label_agreement, top_words, topic_diversity
+from polyseme.metrics.topics import fit_report
 from polyseme.runs import open_run
 from polyseme.runs.reading import main_labels
 from polyseme.uncertainty import residual_test

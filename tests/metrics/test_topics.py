@@ -15,17 +15,13 @@ from polyseme.metrics import (
     align,
     bootstrap_stability,
     distances,
-    effective_topics,
     exclusivity,
-    fit_report,
     frex,
     stability,
     top_words,
     topic_diversity,
-    topic_redundancy,
-    word_topics,
 )
-from polyseme.metrics.topics import topic_fit
+from polyseme.metrics.topics import effective_topics, fit_report, topic_fit, topic_redundancy, word_topics
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 METRICS = ("hellinger", "cosine", "symmetric-kl")

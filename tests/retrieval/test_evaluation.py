@@ -17,8 +17,6 @@ from polyseme.retrieval import (
     evaluate_rankings,
     evaluate_search,
     rank_documents,
-    read_qrels,
-    read_trec_run,
     write_qrels,
     write_trec_run,
 )
@@ -27,6 +25,8 @@ from polyseme.retrieval.evaluation import (
     NINE_POINTS,
     interpolated_precision,
     randomization_test,
+    read_qrels,
+    read_trec_run,
     whole_ranking,
 )
 from real_data import DATA
@@ -231,6 +231,7 @@ def test_trec_files_give_the_same_measures(index, tmp_path):
     }
     expected = evaluate_search(index, queries, qrels, method="tfidf")
     result = evaluate_rankings(stored, qrels_file, method="tfidf")
+    assert evaluate_rankings(run_file, qrels_file, method="tfidf") == result
     assert result.by_query == expected.by_query
     assert result.n_queries == 4
     assert result.unknown_queries == ["nothing"]

@@ -34,6 +34,7 @@ from comparison.names import (
     selection,
     solvers,
     text,
+    topics,
 )
 from comparison.registry import add, case
 from comparison.values import Message
@@ -222,14 +223,14 @@ def metric_functions(_: Path) -> Any:
         "distances": {
             name: metrics.distances(components, metric=name) for name in ("hellinger", "symmetric-kl", "cosine")
         },
-        "word_topics": metrics.word_topics(components, model.topic_weights_),
+        "word_topics": topics.word_topics(components, model.topic_weights_),
         "diversity": metrics.topic_diversity(top),
-        "redundancy": metrics.topic_redundancy(top),
+        "redundancy": topics.topic_redundancy(top),
         "exclusivity": metrics.exclusivity(components),
         "frex": metrics.frex(components),
-        "fit_report": metrics.fit_report(weights, model.doc_weights_),
+        "fit_report": topics.fit_report(weights, model.doc_weights_),
         "topic_fit": metrics.topic_fit(weights, model.topic_doc_),
-        "effective_topics": metrics.effective_topics(weights),
+        "effective_topics": topics.effective_topics(weights),
         "top_words": metrics.top_words(model, 6),
         "relevance": metrics.relevance(
             model.word_documents_, model.topic_documents_, model.document_frequency_, total=60.0

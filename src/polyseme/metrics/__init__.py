@@ -13,14 +13,10 @@ from polyseme.metrics.topics import (
     align,
     bootstrap_stability,
     distances,
-    effective_topics,
     exclusivity,
-    fit_report,
     frex,
     stability,
     topic_diversity,
-    topic_redundancy,
-    word_topics,
 )
 from polyseme.metrics.words import relevance, top_words
 
@@ -30,10 +26,8 @@ __all__ = [
     "coherence",
     "distances",
     "distinctive_words",
-    "effective_topics",
     "evaluate",
     "exclusivity",
-    "fit_report",
     "frex",
     "label_agreement",
     "pool_reports",
@@ -41,6 +35,4 @@ __all__ = [
     "stability",
     "top_words",
     "topic_diversity",
-    "topic_redundancy",
-    "word_topics",
 ]

@@ -130,7 +130,7 @@ def effective_topics(doc_topic: Array) -> Floats:
 
     Examples
     --------
-    >>> from polyseme.metrics import effective_topics
+    >>> from polyseme.metrics.topics import effective_topics
     >>> effective_topics([[1.0, 0.0], [0.5, 0.5]])
     array([1., 2.])
     """
@@ -305,7 +305,7 @@ def word_topics(topic_word: Array, topic_weights: Floats) -> Floats:
 
     Examples
     --------
-    >>> from polyseme.metrics import word_topics
+    >>> from polyseme.metrics.topics import word_topics
     >>> word_topics([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5]).shape
     (2, 2)
     """

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
         evaluate_rankings,
         evaluate_search,
         rank_documents,
-        read_qrels,
-        read_trec_run,
         write_qrels,
         write_trec_run,
     )
@@ -22,8 +20,6 @@ _MODULES = {
     "evaluate_rankings": "evaluation",
     "evaluate_search": "evaluation",
     "rank_documents": "evaluation",
-    "read_qrels": "evaluation",
-    "read_trec_run": "evaluation",
     "write_qrels": "evaluation",
     "write_trec_run": "evaluation",
 }
@@ -33,8 +29,6 @@ __all__ = [
     "evaluate_rankings",
     "evaluate_search",
     "rank_documents",
-    "read_qrels",
-    "read_trec_run",
     "write_qrels",
     "write_trec_run",
 ]

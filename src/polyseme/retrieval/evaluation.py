@@ -283,14 +283,15 @@ def evaluate_search(
 
 
 def evaluate_rankings(
-    rankings: Rankings, qrels: Judgments | str | PathLike[str], *, method: str = ""
+    rankings: Rankings | str | PathLike[str], qrels: Judgments | str | PathLike[str], *, method: str = ""
 ) -> SearchEvaluation:
-    """Evaluate rankings that were made before or by another program, such as those of `read_trec_run`.
+    """Evaluate rankings that were made before or by another program.
 
     Parameters
     ----------
-    rankings : mapping
-        Scores by query id and document id. Documents with equal scores are ranked in the order of the mapping.
+    rankings : mapping or path
+        Scores by query id and document id, or a TREC file. Documents with equal scores are ranked in the order of the
+        mapping or of the ranks in the file.
     qrels : mapping or path
         Relevance by query id and document id, or a TREC file. A document is relevant if its relevance is above 0.
     method : str, default=""
@@ -312,6 +313,8 @@ def evaluate_rankings(
     """
     judged = _judgments(qrels)
     relevant = _relevant(judged)
+    if isinstance(rankings, str | PathLike):
+        rankings = read_trec_run(rankings)
     by_name = {str(name): scores for name, scores in rankings.items()}
     if not relevant.keys() & by_name.keys():
         raise InputError("No query has a relevant document: the ids of rankings and qrels must be the same.")
