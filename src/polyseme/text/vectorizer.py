@@ -34,7 +34,6 @@ from polyseme.io import models
 from polyseme.io.files import OBJECT, TEXT, Check, check_fields, list_of
 from polyseme.kernels import SparseCounts
 from polyseme.metrics.coherence import TokenSequences
-from polyseme.sklearn_bases import Pipeline
 from polyseme.text.languages import (
     DEFAULT_PHRASE_THRESHOLD,
     DETECTION_SIZE,
@@ -53,6 +52,7 @@ from polyseme.text.languages import (
     stem_words,
 )
 from polyseme.text.phrases import Phrases, find_topic_phrases
+from polyseme.text.sklearn_pipeline import Pipeline
 from polyseme.text.tokens import (
     Columns,
     Integers,
