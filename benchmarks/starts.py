@@ -8,8 +8,11 @@ share of the best one.
     python benchmarks/starts.py [--corpora NAME ...] [--models NAME ...] [--quick]
     python benchmarks/starts.py --inits random documents [--seeds 5] [--k 20 100]
 
+    python benchmarks/starts.py --streams
+
 With --inits, named starts of PLSA are compared: how many of 100 fits find three disjoint blocks of words, and medians
-of the likelihood, the CPU time and, where there are labels and as many topics, the NMI.
+of the likelihood, the CPU time and, where there are labels and as many topics, the NMI. With --streams, how often the
+topics are found by one, three and ten calls of `partial_fit` with the same documents.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 
@@ -38,7 +42,8 @@ from common import (
     report_figure,
     require_file,
 )
-from polyseme import PLSA
+from polyseme import LDA, PLSA
+from polyseme.metrics import align
 from polyseme.runs.models import make_model
 from polyseme.selection.reading import shared_topics
 from polyseme.solvers.initialize import STARTS
@@ -50,6 +55,8 @@ FIVE = ("comp.graphics", "rec.sport.hockey", "sci.space", "soc.religion.christia
 EIGHT = ("alt.atheism", "comp.sys.mac.hardware", "misc.forsale", "rec.autos", "rec.sport.baseball", "sci.crypt",
          "sci.med", "talk.politics.guns")  # fmt: skip
 QUICK_DOCUMENTS = 1000
+FOUND = 0.3
+"""Cosine distance up to which a topic is found."""
 
 
 def newsgroups(groups: tuple[str, ...] = ()) -> tuple[sp.csr_array, np.ndarray]:
@@ -108,17 +115,57 @@ def compare_inits(inits: list[str], numbers: list[int], n_seeds: int) -> None:
                 print(f"| {name} | {K} | {init} | {value:.4f} | {nmi:.3f} | {used:.1f} | {n_iter:.0f} |", flush=True)
 
 
+def three_blocks() -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of nine documents and their three topics, which share no words."""
+    return np.kron(np.eye(3), np.full((3, 3), 3.0)), np.kron(np.eye(3), np.full((1, 3), 1 / 3))
+
+
+def planted() -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of 200 documents of five topics, and the topics."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(60, 0.05), 5)
+    return np.array([rng.multinomial(80, p) for p in rng.dirichlet(np.full(5, 0.1), 200) @ topics]), topics
+
+
+def compare_streams() -> None:
+    """Print for how many of 60 seeds every topic is found by calls of `partial_fit`."""
+    makers: dict[str, Callable[..., Any]] = {
+        "scikit-learn LDA": lambda K, n, seed: LatentDirichletAllocation(K, total_samples=n, random_state=seed),
+        "LDA": lambda K, n, seed: LDA(K, random_state=seed, n_jobs=1),
+        "LDA, random": lambda K, n, seed: LDA(K, init="random", random_state=seed, n_jobs=1),
+        "PLSA": lambda K, n, seed: PLSA(K, random_state=seed, n_jobs=1),
+        "PLSA, random": lambda K, n, seed: PLSA(K, init="random", random_state=seed, n_jobs=1),
+    }
+    print("| data | estimator | 1 call | 3 calls | 10 calls |")
+    print("|---|---|---|---|---|")
+    for name, (counts, topics) in {"three blocks": three_blocks(), "planted": planted()}.items():
+        for label, make in makers.items():
+            models, row, done = [make(len(topics), len(counts), seed) for seed in range(60)], [], 0
+            for calls in (1, 3, 10):
+                for model in models:
+                    for _ in range(calls - done):
+                        model.partial_fit(counts)
+                done = calls
+                found = (model.components_ / model.components_.sum(axis=1, keepdims=True) for model in models)
+                row.append(sum(align(topics, rows, metric="cosine")[1].max() < FOUND for rows in found))
+            print(f"| {name} | {label} | {' | '.join(map(str, row))} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--quick", action="store_true", help="fewer documents and seeds, and one model")
     parser.add_argument("--inits", nargs="+", choices=STARTS, help="compare these starts of PLSA")
+    parser.add_argument("--streams", action="store_true", help="compare starts of partial_fit")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of --inits")
     parser.add_argument("--k", nargs="+", type=int, default=[20, 100], help="of --inits, for corpora without labels")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     describe_machine()
+    if arguments.streams:
+        compare_streams()
+        return
     if arguments.inits:
         compare_inits(arguments.inits, arguments.k, arguments.seeds)
         return

@@ -53,6 +53,7 @@ from polyseme.solvers.dirichlet import (
 from polyseme.solvers.initialize import (
     STARTS,
     check_init,
+    document_topics,
     given_pair,
     given_topics,
     is_topics_only,
@@ -98,8 +99,8 @@ def _has_partial_fit(estimator: LDA) -> bool:
         raise UnsupportedError(
             "partial_fit does not learn priors: set doc_topic_prior and topic_word_prior to numbers."
         )
-    if isinstance(estimator.init, str) and estimator.init not in ("auto", "random"):
-        raise UnsupportedError("partial_fit starts at random: init must be 'auto', 'random' or a pair.")
+    if isinstance(estimator.init, str) and estimator.init not in ("auto", "documents", "random"):
+        raise UnsupportedError("partial_fit has no other starts: init must be 'auto', 'documents', 'random' or a pair.")
     return True
 
 
@@ -304,11 +305,12 @@ class LDA(TopicEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the posterior with some documents, by one pass of `polyseme.solvers.OnlineVariational` over them.
 
-        The first call initializes the model, unless it was fitted before; later calls keep its vocabulary, priors and
-        dtype. The posterior is that of the documents seen so far, or of `total_documents` of the solver. The method
-        sets `components_`, `topic_word_dirichlet_`, `topic_weights_` (from expected counts), `unigram_`, `n_tokens_`
-        and `n_documents_seen_`; use `transform` for the weights of documents. Results depend on the order of the
-        documents, but not on the number of threads. Not available with solver="map" or with learned priors.
+        The first call initializes the model, unless it was fitted before, from groups of its documents
+        (at random with `init="random"`, and where topics have priors of their own); later calls keep its vocabulary,
+        priors and dtype. The posterior is that of the documents seen so far, or of `total_documents` of the solver. The
+        method sets `components_`, `topic_word_dirichlet_`, `topic_weights_` (from expected counts), `unigram_`,
+        `n_tokens_` and `n_documents_seen_`; use `transform` for the weights of documents. Results depend on the order
+        of the documents, but not on the number of threads. Not available with solver="map" or with learned priors.
 
         Parameters
         ----------
@@ -544,7 +546,11 @@ def _first_lambda(estimator: LDA, corpus: MemoryCorpus, priors: Priors, tokens: 
     check_init(estimator.init, INITS)
     if isinstance(estimator.init, str):
         (rng,) = generators(estimator.random_state, 1)
-        phi = guided_start(padded(flat_topics(corpus.n_words, K, rng), corpus.dtype), priors)
+        phi = flat_topics(corpus.n_words, K, rng)
+        named = priors.eta.values.ndim == 2  # a start from documents could give other topics their subjects
+        if estimator.init == "documents" or (estimator.init == "auto" and not named):
+            phi = (phi + document_topics(corpus, K, rng)) / 2
+        phi = guided_start(padded(phi, corpus.dtype), priors)
     else:
         phi = given_topics(estimator.init[1], corpus, Model(K))
     return first_lambda(phi, priors, tokens)

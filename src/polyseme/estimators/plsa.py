@@ -54,7 +54,15 @@ MIN_BATCH = 16
 """Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
 _UNSEEN_SHARE = 0.5
 """Weight of words that the first documents do not contain, in the random topics that `partial_fit` starts from."""
-_STREAM_INITS = {"auto": random_topics, "documents": document_topics, "random": random_topics}
+
+
+def _stream_topics(corpus: MemoryCorpus, n_topics: int, rng: np.random.Generator, *, variance: float = 1.0) -> Floats:
+    """Return means of topics from documents and random topics, because the first documents are few."""
+    documents = document_topics(corpus, n_topics, rng, variance=variance)
+    return (documents + random_topics(corpus, n_topics, rng, variance=variance)) / 2
+
+
+_STREAM_INITS = {"auto": _stream_topics, "documents": document_topics, "random": random_topics}
 """Starts of `partial_fit`."""
 _TRACE = 1e-6
 """Share of a topic, divided by the number of words, that a word gets if it has probability zero in every topic."""
@@ -373,7 +381,9 @@ class PLSA(TopicEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the model with some documents, by one pass of stepwise EM over them.
 
-        The first call initializes the model, unless it was fitted before; later calls keep its vocabulary and dtype.
+        The first call initializes the model, unless it was fitted before; later calls keep its vocabulary and dtype. A
+        stream starts from means of topics from groups of its first documents and of random topics
+        (`init="documents"` and `init="random"` take one of the two), so give it at least as many documents as topics.
         Documents may contain words that no earlier document contains. A background comes from the documents of the
         first call. The method sets `components_`, `topic_weights_`, `unigram_`, `n_tokens_` and
         `n_documents_seen_`; use `transform` for the weights of documents. Results depend on the order of the documents,
