@@ -5,6 +5,7 @@ import importlib
 import inspect
 
 import pytest
+from matplotlib import pyplot
 
 import polyseme
 
@@ -31,8 +32,9 @@ def test_every_name_that_users_type_has_an_example():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "agg")
+    pyplot.switch_backend("agg")
     (test,) = doctest.DocTestFinder(recurse=False).find(EXAMPLES[name], name, globs={})
     assert test.examples
     result = doctest.DocTestRunner().run(test)
+    pyplot.close("all")
     assert result.failed == 0
