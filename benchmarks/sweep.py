@@ -17,6 +17,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +101,7 @@ def compare_peers(X: sp.csr_array, K: int, rounds: int) -> None:
     for name, peer in peers.items():
         own, theirs = [], []
         for _ in range(rounds):
+            time.sleep(0.5)  # threads of BLAS keep a core busy after their last product
             own += [time_call(two.advance) for _ in range(8)]
             theirs.append(peer())
             ours_one += [time_call(one.advance) for _ in range(4)]
