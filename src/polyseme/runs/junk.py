@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.kernels import Array, Floats
+from polyseme.kernels import Array, Floats, row_blocks
 from polyseme.metrics.coherence import TokenSequences
 from polyseme.runs.info import Mark
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
@@ -108,8 +108,7 @@ def junk_topics(run: TopicView) -> dict[int, Mark]:
 def label_matches(run: TopicView) -> Floats:
     """Return the largest correlation of each topic, as the main topic of documents, with a label."""
     labels, doc_topic, n_topics = run.corpus.label_numbers, run.doc_topic, run.fitted.n_topics
-    parts = (doc_topic[start : start + _NUMBERS_AT_ONCE] for start in range(0, len(doc_topic), _NUMBERS_AT_ONCE))
-    main = np.concatenate([np.asarray(part).argmax(axis=1) for part in parts])
+    main = np.concatenate([np.asarray(doc_topic[part]).argmax(axis=1) for part in _blocks(doc_topic)])
     numbers: dict[str, int] = {}
     groups = [  # a document can have several labels, "a; b"
         (group, numbers.setdefault(label, len(numbers)))
@@ -216,8 +215,7 @@ def _repeated(tokens: Array, rows: Array, indptr: Array, groups: Array) -> Array
 def effective_documents(doc_topic: Array, doc_weights: Array) -> Floats:
     """Return 1 / sum_d P(d|z)^2 for each topic."""
     sums, squares = np.zeros(doc_topic.shape[1]), np.zeros(doc_topic.shape[1])
-    for start in range(0, len(doc_topic), _NUMBERS_AT_ONCE):
-        part = slice(start, start + _NUMBERS_AT_ONCE)
+    for part in _blocks(doc_topic):
         joint = np.asarray(doc_topic[part], dtype=np.float64) * np.asarray(doc_weights[part])[:, np.newaxis]
         sums += joint.sum(axis=0)
         squares += (joint**2).sum(axis=0)
@@ -226,14 +224,17 @@ def effective_documents(doc_topic: Array, doc_weights: Array) -> Floats:
 
 def _share_of(documents: Array, doc_topic: Array, doc_weights: Array) -> tuple[Floats, float]:
     """Return the share of each topic's tokens, and of all tokens, that are in some documents (a mask)."""
-    rows = np.flatnonzero(documents)
     weights = np.asarray(doc_weights, dtype=np.float64)
-    totals = np.zeros(doc_topic.shape[1])
-    for start in range(0, len(doc_topic), _NUMBERS_AT_ONCE):
-        part = slice(start, start + _NUMBERS_AT_ONCE)
-        totals += weights[part] @ np.asarray(doc_topic[part], dtype=np.float64)
-    inside = weights[rows] @ np.asarray(doc_topic[rows], dtype=np.float64)
-    return inside / np.maximum(totals, np.finfo(np.float64).tiny), float(weights[rows].sum() / weights.sum())
+    of_both = np.stack([weights * documents, weights])
+    sums = np.zeros((2, doc_topic.shape[1]))
+    for part in _blocks(doc_topic):
+        sums += of_both[:, part] @ np.asarray(doc_topic[part], dtype=np.float64)
+    inside, totals = sums
+    return inside / np.maximum(totals, np.finfo(np.float64).tiny), float(of_both[0].sum() / weights.sum())
+
+
+def _blocks(doc_topic: Array) -> list[slice]:
+    return row_blocks(len(doc_topic), doc_topic.shape[1], _NUMBERS_AT_ONCE)
 
 
 def junk_notes(junk: Mapping[int, Mark], folder: str | None = None) -> list[str]:
