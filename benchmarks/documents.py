@@ -125,7 +125,7 @@ def write_pdfs(folder: Path, title: str, paragraphs: list[str]) -> Iterator[tupl
             ("Chromium", ("chromium", *print_page), ""),
             ("LibreOffice", ("soffice", "--headless", "--convert-to", "pdf:writer_web_pdf_Export", "a.html"), ""),
         ):
-            if not has(command[0]) or (program == "LibreOffice" and columns == 2):
+            if not has("gropdf" if program == "groff" else command[0]) or (program == "LibreOffice" and columns == 2):
                 continue
             output = run(folder, *command, content=content)
             file = folder / "a.pdf"
@@ -167,7 +167,7 @@ def pdf_readers() -> dict[str, Extract]:
 def measure_pdf(number: int) -> None:
     readers = pdf_readers()
     totals: dict[tuple[str, str], Counter[str]] = {}
-    for program in ("groff", "gs", "pdflatex", "chromium", "soffice"):
+    for program in ("groff", "gropdf", "gs", "pdflatex", "chromium", "soffice"):
         if not has(program):
             report_left_out(program, "it is not installed")
     with tempfile.TemporaryDirectory() as folder:

@@ -53,7 +53,7 @@ _MIX = 0.05
 topics that are fitted to short documents differ more from each other than the true ones."""
 _TOL, _MAX_ITER = 1e-3, 500
 """A fit ends when its last ten iterations gain at most this many nats per token. Fits that end earlier stay near their
-start, and intervals become too short; with 1e-8 the errors differ by less than 2%, with 2 iterations by up to 12%."""
+start, and intervals become too short: `python benchmarks/resamples.py --tolerances` says by how much."""
 _LEAST_CONCENTRATION, _MOST_CONCENTRATION = 0.02, 100.0
 """Limits of the concentration of the prior, divided by the number of topics."""
 _LEAST_MEAN = 1e-3
