@@ -79,7 +79,7 @@ INTERACTIONS = (
     ("edits: hide a topic", "#/topic/4", CLICK % ".editor div.field button", "h1"),
 )
 """What is done, on which view, by which script, and an element that the result replaces, adds or removes."""
-NEEDS = {"labels": ["LABEL"], "time": ["PERIOD"], "edits": ["EDITS"]}
+NEEDS = {"labels": ["LABEL"], "time": ["PERIOD"], "edits": ["EDITS"], "document": ["TEXT"]}
 """What the corpus must have for interactions, by the first word of their names."""
 
 ACT = """async (changed) => {
@@ -292,7 +292,7 @@ def main() -> None:
             path = folder / f"{chosen.corpus}-{text}.html"
             seconds = time_call(lambda path=path, text=text: write_page(data, path, text=text))
             print(f"\ntext={text}: {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.1f} s")
-            times = measure(path, values_of(data), browser)
+            times = measure(path, values_of(data, text), browser)
             print(f"median and slowest of {REPEATS}, and median and slowest of what the page's thread computed, in ms")
             for name, found in times.items():
                 figures = [
@@ -311,7 +311,7 @@ def main() -> None:
         browser.close()
 
 
-def values_of(data: PageData) -> dict[str, list[str]]:
+def values_of(data: PageData, text: str) -> dict[str, list[str]]:
     """Return what the addresses of views contain: words, a document, labels, periods, topics and the finest level."""
     frequent = [quote(data.vocabulary[word]) for word in (-data.counts.sum(axis=0)).argsort()[:200]]
     labels = [quote(name) for name in sorted({name for names in data.labels or () for name in names})]
@@ -325,6 +325,7 @@ def values_of(data: PageData) -> dict[str, list[str]]:
         "LABEL": labels[:1],
         "LEVEL": [str(weights.shape[1]) for weights in data.level_weights[-1:]],
         "NUMBER": [str(data.counts.shape[0] // 3)],
+        "TEXT": [] if text == "none" else ["yes"],
         "EDITS": [] if data.editing is None else ["yes"],
         "PERIOD": [] if by_time is None else by_time.names[len(by_time.names) // 2 :][:1],
     }
