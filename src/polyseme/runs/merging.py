@@ -7,7 +7,7 @@ counted in its documents if another run has it. Nothing is fitted but the finer 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -169,7 +169,8 @@ def merge_runs(
     info = replace(
         first, model=replace(first.model, n_topics=len(topics)), documents=0, words=len(vectorizer.vocabulary_),
         inputs=tuple(dict.fromkeys(name for run in runs for name in run.info.inputs)), languages={}, seconds={},
-        left_out=_added(runs, "left_out"), problems=_added(runs, "problems"), selection=None, iterations=0,
+        left_out=_added(run.info.left_out for run in runs), problems=_added(run.info.problems for run in runs),
+        selection=None, iterations=0,
         converged=all(run.info.converged for run in runs), interrupted=False, seed_problems=(), levels=None, junk=None,
         stability=(), reproducibility=(), edits=(), before=None, updates=(), fitted_to=(), **_names(runs, topics),
         banned_words=(), hidden_words=_hidden_words(runs, columns, vectorizer),
@@ -340,10 +341,10 @@ def _levels(draft: RunDraft, shards: DiskCorpus, seed: int) -> Any:
     return write_levels(draft, corpus, seed)
 
 
-def _added(runs: Sequence[Run], name: str) -> dict[str, int]:
-    """Return the sums of a field of RunInfo, by its names."""
+def _added(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums of numbers by name."""
     total: dict[str, int] = {}
-    for run in runs:
-        for kind, number in getattr(run.info, name).items():
+    for table in tables:
+        for kind, number in table.items():
             total[kind] = total.get(kind, 0) + number
     return total
