@@ -1,6 +1,7 @@
 """Perplexities against plain loops, and the split behind the completion perplexity."""
 
 import copy
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import oracles
 from polyseme import PLSA, InputError
 from polyseme.core.shard import sparse_counts, split_tokens
 from polyseme.metrics import pool_reports
-from polyseme.metrics.evaluation import score_tokens
+from polyseme.metrics.evaluation import PerplexityReport, score_tokens
 from polyseme.metrics.topics import topic_fit
 from polyseme.utils import perplexity_of
 
@@ -144,6 +145,17 @@ def test_the_report_has_the_share_of_smoothed_tokens(model):
     report = model.completion_report(TEST, smoothing)
     assert 0 < report.smoothed_share < 1
     assert report.smoothed_share == pytest.approx(leaning / held_out.sum(), rel=1e-12)
+
+
+def test_a_report_prints_its_figures():
+    none = np.empty(0)
+    report = PerplexityReport("completion", 412.34, 6.04, 982.1, 49611.0, 2.0, 0.125, none, none)
+    assert re.split(r"\s{2,}|\n", repr(report)) == [
+        "Perplexity (completion) of 49,611 tokens", "value", "model", "412.3", "standard error 6.0",
+        "unigram", "982.1", "smoothed tokens", "12.5%", "unseen tokens", "2",
+    ]  # fmt: skip
+    alone = PerplexityReport("folded in", 3.0, np.nan, 4.0, 1.0, 0.0, 0.0, none, none)
+    assert [line.split() for line in repr(alone).splitlines()[1:]] == [["value"], ["model", "3.0"], ["unigram", "4.0"]]
 
 
 def test_score_is_minus_the_log_of_the_completion_perplexity(model):

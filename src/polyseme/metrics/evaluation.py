@@ -43,8 +43,8 @@ from polyseme.progress import pluralize
 from polyseme.utils import perplexity_of
 
 
-@dataclass(frozen=True)
-class PerplexityReport:
+@dataclass(frozen=True, repr=False)
+class PerplexityReport(Printed):
     """A perplexity with the tokens that it was computed from.
 
     Attributes
@@ -78,8 +78,20 @@ class PerplexityReport:
     tokens: float
     unseen_tokens: float
     smoothed_share: float
-    document_logs: Floats = field(repr=False, compare=False)
-    document_tokens: Floats = field(repr=False, compare=False)
+    document_logs: Floats = field(compare=False)
+    document_tokens: Floats = field(compare=False)
+
+    def _printed_table(self) -> Table:
+        error = decimal(self.standard_error, 1)
+        rows = [
+            ("model", decimal(self.perplexity, 1), error and f"standard error {error}"),
+            ("unigram", decimal(self.unigram_perplexity, 1), ""),
+        ]
+        if self.smoothed_share:
+            rows.append(("smoothed tokens", f"{self.smoothed_share:.1%}", ""))
+        if self.unseen_tokens:
+            rows.append(("unseen tokens", decimal(self.unseen_tokens, 0), ""))
+        return Table(f"Perplexity ({self.kind}) of {pluralize(round(self.tokens), 'token')}", ("", "value", ""), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report without the documents for JSON.
