@@ -1,4 +1,4 @@
-"""Examples in the docstrings of public names: they run and print what they show."""
+"""Examples in the docstrings of public names and of their methods: they run and print what they show."""
 
 import doctest
 import importlib
@@ -15,7 +15,15 @@ SHOWN = {
     for module in MODULES
     for name in importlib.import_module(module).__all__
 }
-EXAMPLES = {name: value for name, value in SHOWN.items() if ">>>" in (inspect.getdoc(value) or "")}
+METHODS = {
+    f"{method.__module__}.{method.__qualname__}": method
+    for value in SHOWN.values()
+    if isinstance(value, type)
+    for _, method in inspect.getmembers(value, inspect.isroutine)
+    if str(getattr(method, "__module__", None)).startswith("polyseme")
+}
+"""Methods of public classes under the names of the classes that define them."""
+EXAMPLES = {name: value for name, value in (SHOWN | METHODS).items() if ">>>" in (inspect.getdoc(value) or "")}
 
 
 def _is_exception(value):

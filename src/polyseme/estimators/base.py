@@ -126,6 +126,17 @@ class Decomposition(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         path : str or path-like
             File to write. An existing file is replaced.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA, load
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.save("model.safetensors")
+        >>> again = load("model.safetensors")
+        >>> np.array_equal(again.transform(X), model.transform(X))
+        True
         """
         check_is_fitted(self)
         models.save(self, path)
@@ -162,6 +173,17 @@ class CountDecomposition(Decomposition):
         -------
         Self
             The estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.set_vocabulary(["cat", "dog", "bond", "stock"]).topics(n_words=2)
+        topic weight  fit  words
+            1  55.0%  95%  stock, bond
+            0  45.0%  93%  cat, dog
         """
         check_is_fitted(self)
         self._set_words(word_names("vocabulary", vocabulary, int(self.components_.shape[1])))
@@ -186,6 +208,15 @@ class LargestTopic:
         -------
         array of int of shape (n_documents,)
             Number of the topic with the largest weight; the first of equal ones.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.predict(X)
+        array([0, 0, 1, 1])
         """
         weights = np.asarray(self.transform(X))  # type: ignore[attr-defined]
         return np.asarray((weights >= weights.max(axis=1, keepdims=True) * (1 - _EQUAL)).argmax(axis=1))
@@ -304,6 +335,16 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         -------
         Self
             A new fitted model with the parameters and the history of this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> more = model.with_documents([[1, 1, 0, 0], [0, 0, 2, 2], [0, 0, 1, 0]])
+        >>> more.doc_topic_.shape, np.array_equal(more.components_, model.components_)
+        ((3, 2), True)
         """
         check_is_fitted(self)
         return copy(self)._fold_in_documents(X, sample_weight)
@@ -334,6 +375,16 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         ------
         UnsupportedError
             If the topics of such a model depend on each other, or its loss has no likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(3, random_state=0).fit(X)
+        >>> merged = model.with_edited_topics([[0, 2], [1]], [], X)  # topics 0 and 2 become one
+        >>> merged.components_.shape
+        (2, 4)
         """
         self._check_edits_topics()
         check_is_fitted(self)
@@ -363,6 +414,16 @@ class FittedDecomposition(LargestTopic, CountDecomposition):
         ------
         UnsupportedError
             If such a model cannot start from given topics.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> more = np.vstack([X, [[1, 1, 0, 0], [0, 0, 2, 2]]])
+        >>> bool(model.refitting(more).fit(more).log_likelihood_ >= model.with_documents(more).log_likelihood_)
+        True
         """
         self._check_refits()
         check_is_fitted(self)
@@ -569,6 +630,18 @@ class TopicEstimator(FittedDecomposition):
         -------
         array of shape (n_documents, n_topics)
             P(z|d); rows sum to one. The topics of a tree are its leaves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> weights = model.transform([[3, 1, 0, 0], [0, 0, 1, 1]])
+        >>> weights.shape
+        (2, 2)
+        >>> bool(np.allclose(weights.sum(axis=1), 1))
+        True
         """
         return self._doc_topic_of(X)
 
@@ -605,6 +678,15 @@ class TopicEstimator(FittedDecomposition):
         -------
         array of shape (n_documents, n_words)
             P(w|d), dense.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.inverse_transform(model.transform(X)).shape
+        (4, 4)
         """
         check_is_fitted(self)
         probabilities = times_components(X, self.components_)
@@ -632,6 +714,16 @@ class TopicEstimator(FittedDecomposition):
             `doc_topic` is P(z|d), by default equal to `transform(X)`; `background` is the share of the background in
             each document; `counts` are the counts of known words; `unseen_tokens` is the number of other tokens;
             `bounds` and `parameters` describe the posterior of each document, in models that have one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> careful = model.fold_in([[1, 0, 0, 0]], inference="posterior")
+        >>> bool(model.transform([[1, 0, 0, 0]]).max() > careful.doc_topic.max())
+        True
         """
         check_is_fitted(self)
         fitted = with_inference(self._fitted, inference)
@@ -656,6 +748,14 @@ class TopicEstimator(FittedDecomposition):
         -------
         array of shape (n_documents, n_topics)
             P(z|d), equal to `transform(X)`. The topics of a tree are its leaves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LDA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> LDA(2, random_state=0).fit_transform(X).shape
+        (4, 2)
         """
         return self.fit(X, y, sample_weight, feature_names).doc_topic_
 
@@ -676,6 +776,15 @@ class TopicEstimator(FittedDecomposition):
         -------
         float
             The perplexity; lower is better.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> round(model.perplexity(X), 2)
+        2.3
         """
         return self.perplexity_report(X, unseen=unseen).perplexity
 
@@ -697,6 +806,18 @@ class TopicEstimator(FittedDecomposition):
         -------
         PerplexityReport
             Perplexity, perplexity of the unigram, and numbers of scored and unseen tokens.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.perplexity_report(X)
+        Perplexity (folded in) of 31 tokens
+                 value
+        model      2.3  standard error 0.1
+        unigram    3.8
         """
         check_is_fitted(self)
         self._check_likelihood()
@@ -721,6 +842,15 @@ class TopicEstimator(FittedDecomposition):
         -------
         array of shape (n_documents,)
             Natural logarithms. Words that do not occur in the training documents are not scored.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.score_samples(X).round(1)
+        array([-4.9, -7.7, -5.4, -7.9])
         """
         check_is_fitted(self)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
@@ -746,6 +876,16 @@ class TopicEstimator(FittedDecomposition):
         array of shape (n_nonzeros, n_topics)
             A row for each non-zero count, in the order of `scipy.sparse.csr_array(X)` with sorted columns. Rows sum to
             one, or to one minus the weight of the background; zeros for words that no topic has.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> tokens = model.token_topics([[2, 0, 0, 1]])  # the words 0 and 3
+        >>> tokens.argmax(axis=1) == model.predict(np.eye(4))[[0, 3]]
+        array([ True,  True])
         """
         check_is_fitted(self)
         counts = sparse_counts(count_data(self, X, reset=False), self.components_.dtype)
@@ -792,6 +932,15 @@ class TopicEstimator(FittedDecomposition):
         -------
         float
             The perplexity of the held-out halves; lower is better.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> bool(model.completion_perplexity(X) < model.completion_report(X).unigram_perplexity)
+        True
         """
         return self.completion_report(
             X, smoothing, unseen=unseen, inference=inference, random_state=random_state, n_splits=n_splits
@@ -830,6 +979,16 @@ class TopicEstimator(FittedDecomposition):
         PerplexityReport
             Perplexity with its standard error over documents and splits, perplexity of the unigram, numbers of tokens,
             and the share of tokens that only the smoothing explains.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> report = model.completion_report(X, n_splits=5)
+        >>> bool(report.perplexity < report.unigram_perplexity)
+        True
         """
         check_is_fitted(self)
         self._check_likelihood()
@@ -870,6 +1029,15 @@ class TopicEstimator(FittedDecomposition):
         -------
         float
             The score; higher is better.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> bool(model.score(X) == -np.log(model.completion_perplexity(X)))
+        True
         """
         return -float(np.log(self.completion_perplexity(X, random_state=random_state, n_splits=n_splits)))
 
@@ -903,6 +1071,17 @@ class TopicEstimator(FittedDecomposition):
         -------
         TopicTable
             Prints as text and in notebooks; `to_pandas()` and `to_polars()` return data frames.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> model.topics(["cat", "dog", "bond", "stock"], n_words=2)
+        topic weight  fit  words
+            1  55.0%  95%  stock, bond
+            0  45.0%  93%  cat, dog
         """
         check_is_fitted(self)
         n_words = check_integer("n_words", n_words, least=1)

@@ -264,6 +264,15 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import TopicClassifier
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = TopicClassifier(unlabeled="none", random_state=0).fit(X, ["pets", "pets", "money", "money"])
+        >>> model.topic_names_
+        ['money', 'pets']
         """
         check_not_shards(self, X)
         if y is None:
@@ -343,6 +352,15 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         -------
         array of shape (n_documents, n_classes)
             Probabilities. With one class per document the rows sum to one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import TopicClassifier
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = TopicClassifier(unlabeled="none", random_state=0).fit(X, ["pets", "pets", "money", "money"])
+        >>> model.classes_, model.predict_proba([[1, 1, 0, 0], [0, 0, 1, 1]]).argmax(axis=1)
+        (array(['money', 'pets'], dtype='<U5'), array([1, 0]))
         """
         check_is_fitted(self)
         return self.class_probabilities(self.transform(X))
@@ -359,6 +377,15 @@ class TopicClassifier(ClassifierMixin, TopicEstimator):
         -------
         array of shape (n_documents,) or (n_documents, n_classes)
             Labels; paths of leaves if labels are paths. With several classes per document, a matrix of zeros and ones.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import TopicClassifier
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = TopicClassifier(unlabeled="none", random_state=0).fit(X, ["pets", "pets", "money", "money"])
+        >>> model.predict([[1, 1, 0, 0], [0, 0, 1, 1]])
+        array(['pets', 'money'], dtype='<U5')
         """
         probabilities = self.predict_proba(X)
         if self.multilabel_:

@@ -307,6 +307,15 @@ class HierarchicalPLSA(TopicEstimator):
         -------
         polars.DataFrame or pandas.DataFrame
             The nodes, as a pandas data frame if polars is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import HierarchicalPLSA
+        >>> X = np.array([[4, 3, 0, 0, 5], [5, 2, 0, 1, 6], [0, 0, 3, 4, 5], [0, 1, 2, 6, 6]])
+        >>> model = HierarchicalPLSA([-1, 0, 0], random_state=0).fit(X)
+        >>> model.nodes(n_words=2)["level"].to_list()
+        [0, 1, 1]
         """
         check_is_fitted(self)
         tree, words = self.tree_, self._node_words(vocabulary, n_words)
@@ -337,6 +346,15 @@ class HierarchicalPLSA(TopicEstimator):
         -------
         str
             Lines, indented by level.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import HierarchicalPLSA
+        >>> X = np.array([[4, 3, 0, 0, 5], [5, 2, 0, 1, 6], [0, 0, 3, 4, 5], [0, 1, 2, 6, 6]])
+        >>> model = HierarchicalPLSA([-1, 0, 0], random_state=0).fit(X)
+        >>> len(model.tree_text(n_words=2).splitlines())
+        3
         """
         check_is_fitted(self)
         words = self._node_words(vocabulary, n_words)

@@ -285,6 +285,15 @@ class LDA(TopicEstimator):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LDA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = LDA(2, doc_topic_prior="symmetric-learned", random_state=0).fit(X)
+        >>> model.bound_ < 0, model.topic_word_dirichlet_.shape
+        (True, (2, 4))
         """
         K = check_n_topics(self.n_components)
         max_iter = check_integer("max_iter", self.max_iter, least=1)
@@ -325,6 +334,17 @@ class LDA(TopicEstimator):
         -------
         Self
             The updated estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LDA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = LDA(2, random_state=0)
+        >>> for batch in (X[:2], X[2:]):
+        ...     model = model.partial_fit(batch)
+        >>> model.transform(X).shape
+        (4, 2)
         """
         K = check_n_topics(self.n_components)
         solver = _variational_solver(self.solver)

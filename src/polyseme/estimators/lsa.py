@@ -173,6 +173,15 @@ class LSA(CountDecomposition):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = LSA(2).fit(X)
+        >>> model.doc_vectors_.shape, model.components_.shape
+        ((4, 2), (2, 4))
         """
         if self.weights not in WEIGHTS:
             raise InputError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {self.weights!r}.")
@@ -232,6 +241,15 @@ class LSA(CountDecomposition):
         -------
         array of shape (n_documents, K)
             Vectors in the latent space.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = LSA(2).fit(X)
+        >>> model.transform([[1, 1, 0, 0]]).shape
+        (1, 2)
         """
         check_is_fitted(self)
         return self._vectors(_sparse(count_data(self, X, reset=False)))
@@ -271,6 +289,15 @@ class LSA(CountDecomposition):
         -------
         array of shape (n_documents, n_others)
             Angles in degrees.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = LSA(2, weights="counts").fit(X)
+        >>> model.angles([[1, 0, 0, 0]]).round().tolist()
+        [[3.0, 11.0, 93.0, 88.0]]
         """
         return angles(self.transform(X), self.doc_vectors_ if Y is None else self.transform(Y))
 
@@ -290,6 +317,15 @@ class LSA(CountDecomposition):
             Positions of the training documents, nearest first.
         angles : array of shape (n_queries, n_documents)
             Their angles in degrees.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> numbers, degrees = LSA(2).fit(X).nearest([[1, 0, 0, 0]], n_documents=2)
+        >>> sorted(numbers[0].tolist())
+        [0, 1]
         """
         return _nearest(self.angles(X), check_integer("n_documents", n_documents, least=1))
 
@@ -309,6 +345,15 @@ class LSA(CountDecomposition):
             Columns of the nearest words, nearest first.
         angles : array of shape (n_given, n_words)
             Their angles in degrees.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import LSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> numbers, degrees = LSA(2).fit(X).nearest_words(0, n_words=2)
+        >>> sorted(numbers[0].tolist())
+        [0, 1]
         """
         check_is_fitted(self)
         vectors, columns = self.word_vectors_, np.atleast_1d(np.asarray(words))

@@ -256,6 +256,15 @@ class NMF(FittedDecomposition):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import NMF
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = NMF(2, random_state=0).fit(X)
+        >>> round(float(model.reconstruction_err_), 2)
+        1.43
         """
         loss = as_loss(self.loss)
         alphas = self._alphas()
@@ -323,6 +332,17 @@ class NMF(FittedDecomposition):
         -------
         Self
             The updated estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import NMF
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = NMF(2, random_state=0)
+        >>> for batch in (X[:2], X[2:]):
+        ...     model = model.partial_fit(batch)
+        >>> model.components_.shape
+        (2, 4)
         """
         update_from_stream(self, PLSA(**self._plsa_parameters()), X, sample_weight, _FACTORS[1])
         self.loss_ = KULLBACK_LEIBLER.name
@@ -342,6 +362,15 @@ class NMF(FittedDecomposition):
         -------
         array of shape (n_documents, K)
             W.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import NMF
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = NMF(2, random_state=0).fit(X)
+        >>> (model.transform([[3, 2, 0, 0]]) @ model.components_).round(1)
+        array([[3.2, 1.8, 0. , 0. ]], dtype=float32)
         """
         check_is_fitted(self)
         self._check_place(X)
@@ -385,6 +414,15 @@ class NMF(FittedDecomposition):
         -------
         array of shape (n_documents, n_words)
             W H.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import NMF
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = NMF(2, random_state=0).fit(X)
+        >>> round(float(model.inverse_transform(model.transform(X)).sum())), int(X.sum())
+        (31, 31)
         """
         check_is_fitted(self)
         return times_components(X, self.components_)
@@ -396,6 +434,15 @@ class NMF(FittedDecomposition):
         -------
         PLSA
             The model with P(z), P(d|z) and P(w|z).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import NMF
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = NMF(2, random_state=0).fit(X)
+        >>> bool(np.allclose(model.to_plsa().doc_topic_.sum(axis=1), 1))
+        True
         """
         check_is_fitted(self)
         if self._scales is not None:
@@ -423,6 +470,15 @@ class NMF(FittedDecomposition):
         -------
         NMF
             The fitted factorization.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import NMF, PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> nmf = NMF.from_plsa(PLSA(2, random_state=0).fit(X))
+        >>> round(float(nmf.inverse_transform(nmf.doc_factor_).sum())), int(X.sum())
+        (31, 31)
         """
         names = cls().get_params(deep=False)
         model = cls(**{name: value for name, value in plsa.get_params(deep=False).items() if name in names})

@@ -322,6 +322,15 @@ class PLSA(TopicEstimator):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X, feature_names=["cat", "dog", "bond", "stock"])
+        >>> model.converged_, model.components_.shape, model.doc_topic_.shape
+        (True, (2, 4), (4, 2))
         """
         settings = LikelihoodSettings.of(self)
         with training_corpus(self, X, sample_weight, feature_names, settings.n_threads, entry_weight) as training:
@@ -402,6 +411,17 @@ class PLSA(TopicEstimator):
         -------
         Self
             The updated estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0)
+        >>> for batch in (X[:2], X[2:]):
+        ...     model = model.partial_fit(batch)
+        >>> model.transform(X).shape
+        (4, 2)
         """
         update_from_stream(self, self, X, sample_weight)
         return self
@@ -426,6 +446,15 @@ class PLSA(TopicEstimator):
         -------
         Self
             The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> known = PLSA.from_topics([[0.6, 0.4, 0, 0], [0, 0, 0.4, 0.6]], vocabulary=["cat", "dog", "bond", "stock"])
+        >>> known.predict(X)
+        array([0, 0, 1, 1])
         """
         topics = normalize_rows(checked_topics(components))
         model = cls(len(topics), **parameters)
@@ -459,6 +488,16 @@ class PLSA(TopicEstimator):
         -------
         PLSA
             A new fitted model with the parameters of this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> swapped = model.with_topics(model.components_[::-1], X)
+        >>> np.array_equal(swapped.predict(X), 1 - model.predict(X))
+        True
         """
         check_is_fitted(self)
         before = self._fitted
@@ -495,6 +534,16 @@ class PLSA(TopicEstimator):
         ------
         UnsupportedError
             If the model was fitted to a loss without a likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> more = model.with_added_topics([[0.25, 0.25, 0.25, 0.25]], X)
+        >>> more.components_.shape, np.array_equal(more.components_[:2], model.components_)
+        ((3, 4), True)
         """
         check_is_fitted(self)
         self._check_adds_topics()
@@ -516,6 +565,16 @@ class PLSA(TopicEstimator):
         -------
         NMF
             W = n_d P(z|d) and H = P(w|z), so that W H = N P(d,w) with N tokens in total.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> nmf = model.to_nmf()
+        >>> bool(np.allclose(nmf.doc_factor_.sum(), X.sum()))
+        True
         """
         from polyseme.estimators.nmf import NMF
 

@@ -168,6 +168,18 @@ class RealTopicModel(LargestTopic, Decomposition):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA, RealTopicModel
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.dirichlet([0.3, 0.3, 0.3], 100) @ [[-2, 0], [1, 3], [1, -1]]  # mixtures of three corners
+        >>> model = RealTopicModel(PLSA(3), margin=0).fit(X)
+        >>> model.components_.round(1)[np.argsort(model.components_[:, 1])]
+        array([[ 1., -1.],
+               [-2., -0.],
+               [ 1.,  3.]])
         """
         if self.volume not in VOLUMES:
             raise InputError(f"volume must be one of {', '.join(map(repr, VOLUMES))}, got {self.volume!r}.")
@@ -244,6 +256,17 @@ class RealTopicModel(LargestTopic, Decomposition):
         -------
         array of shape (n_points, K)
             Non-negative weights; rows sum to one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA, RealTopicModel
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.dirichlet([0.3, 0.3, 0.3], 100) @ [[-2, 0], [1, 3], [1, -1]]  # mixtures of three corners
+        >>> model = RealTopicModel(PLSA(3), margin=0).fit(X)
+        >>> weights = model.transform([[0, 0.5]])
+        >>> (weights @ model.components_).round(2)
+        array([[0. , 0.5]])
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
@@ -277,6 +300,16 @@ class RealTopicModel(LargestTopic, Decomposition):
         -------
         array of shape (n_points,)
             Euclidean distances.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA, RealTopicModel
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.dirichlet([0.3, 0.3, 0.3], 100) @ [[-2, 0], [1, 3], [1, -1]]  # mixtures of three corners
+        >>> model = RealTopicModel(PLSA(3), margin=0).fit(X)
+        >>> bool(model.reconstruction_error(X).mean() < 0.05)
+        True
         """
         check_is_fitted(self)
         X = self._points(X, reset=False)
@@ -299,6 +332,16 @@ class RealTopicModel(LargestTopic, Decomposition):
         -------
         array of bool of shape (n_points,)
             True for points outside.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA, RealTopicModel
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.dirichlet([0.3, 0.3, 0.3], 100) @ [[-2, 0], [1, 3], [1, -1]]  # mixtures of three corners
+        >>> model = RealTopicModel(PLSA(3), margin=0).fit(X)
+        >>> model.outside_hull([[0, 0.5], [5, 5]], tolerance=0.05)
+        array([False,  True])
         """
         check_is_fitted(self)
         return Hull(self.components_).outside(self._points(X, reset=False), check_nonnegative("tolerance", tolerance))

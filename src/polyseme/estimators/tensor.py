@@ -189,6 +189,14 @@ class TensorPLSA(LargestTopic, CountDecomposition):
         -------
         Self
             The fitted estimator.
+
+        Examples
+        --------
+        >>> from polyseme import TensorPLSA
+        >>> table = {"author": ["ann", "ann", "bob", "cid"], "word": ["ship", "sea", "ship", "bond"], "n": [7, 3, 2, 8]}
+        >>> model = TensorPLSA(2, counts="n", random_state=0).fit(table)
+        >>> [factor.shape for factor in model.factors_]
+        [(2, 3), (2, 3)]
         """
         K = check_n_topics(self.n_components)
         n_init = check_integer("n_init", self.n_init, least=1)
@@ -242,6 +250,14 @@ class TensorPLSA(LargestTopic, CountDecomposition):
         -------
         array of shape (n_items, K)
             P(z|item); rows sum to one.
+
+        Examples
+        --------
+        >>> from polyseme import TensorPLSA
+        >>> table = {"author": ["ann", "ann", "bob", "cid"], "word": ["ship", "sea", "ship", "bond"], "n": [7, 3, 2, 8]}
+        >>> model = TensorPLSA(2, counts="n", random_state=0).fit(table)
+        >>> model.transform({"author": ["dora"], "word": ["ship"], "n": [4]}).shape
+        (1, 2)
         """
         check_is_fitted(self)
         mode = self._mode(mode)
@@ -284,6 +300,14 @@ class TensorPLSA(LargestTopic, CountDecomposition):
         -------
         array of shape (n_items, K)
             P(z|item); rows sum to one.
+
+        Examples
+        --------
+        >>> from polyseme import TensorPLSA
+        >>> table = {"author": ["ann", "ann", "bob", "cid"], "word": ["ship", "sea", "ship", "bond"], "n": [7, 3, 2, 8]}
+        >>> model = TensorPLSA(2, counts="n", random_state=0).fit(table)
+        >>> model.posterior(0).round(2).tolist()[2]  # of cid
+        [0.0, 1.0]
         """
         check_is_fitted(self)
         joint = self.topic_weights_ * self.factors_[self._mode(mode)].T
@@ -342,6 +366,14 @@ class TensorPLSA(LargestTopic, CountDecomposition):
         -------
         list of lists of str
             Names of the items of each topic, most probable first.
+
+        Examples
+        --------
+        >>> from polyseme import TensorPLSA
+        >>> table = {"author": ["ann", "ann", "bob", "cid"], "word": ["ship", "sea", "ship", "bond"], "n": [7, 3, 2, 8]}
+        >>> model = TensorPLSA(2, counts="n", random_state=0).fit(table)
+        >>> sorted(model.top_items(1, n_items=1))
+        [['bond'], ['ship']]
         """
         check_is_fitted(self)
         mode = self._mode(mode)

@@ -238,6 +238,19 @@ class SearchIndex:
         -------
         SearchIndex
             This object.
+
+        Examples
+        --------
+        >>> from polyseme import PLSA
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> index = index.set_model(PLSA(2, random_state=0).fit(counts))
+        >>> [hit.row for hit in index.search("bass guitar", n_documents=2)]
+        [3, 2]
         """
         self.scoring.model = topic_space(model, self.scoring.counts, doc_topic, n_jobs=n_jobs, allocate=self._allocate)
         self._word_documents = None
@@ -341,6 +354,17 @@ class SearchIndex:
         -------
         Results
             The documents with positive scores, best first.
+
+        Examples
+        --------
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> [(hit.row, round(hit.score, 2)) for hit in index.search("bass guitar", n_documents=2)]
+        [(3, 0.81), (2, 0.33)]
         """
         counts = self._query_rows(query)
         if counts.shape[0] != 1:
@@ -379,6 +403,17 @@ class SearchIndex:
         -------
         list of Results
             The results of each query.
+
+        Examples
+        --------
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> [[hit.row for hit in found] for found in index.search_many(["wine", "bass"], n_documents=1)]
+        [[0], [3]]
         """
         counts = self._query_rows(queries)
         settings, mask = method_settings(method, term, term_weight), self._mask(allowed)
@@ -415,6 +450,17 @@ class SearchIndex:
         -------
         Results
             Other documents, best first.
+
+        Examples
+        --------
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> [hit.row for hit in index.similar_documents("3", n_documents=1)]
+        [2]
         """
         row = self.row_of(document)
         settings = method_settings(method, term, term_weight)
@@ -441,6 +487,19 @@ class SearchIndex:
         -------
         list of Hit
             The documents, best first.
+
+        Examples
+        --------
+        >>> from polyseme import PLSA
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> index = index.set_model(PLSA(2, random_state=0).fit(counts))
+        >>> sorted(len(index.topic_documents(topic, 2)) for topic in (0, 1))
+        [2, 2]
         """
         from polyseme.retrieval.senses import topic_tokens, word_topic_tokens
 
@@ -479,6 +538,19 @@ class SearchIndex:
         -------
         list of Sense
             The senses, largest share first.
+
+        Examples
+        --------
+        >>> from polyseme import PLSA
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> index = index.set_model(PLSA(2, random_state=0).fit(counts))
+        >>> [round(sense.share, 2) for sense in index.senses("guitar")]
+        [1.0]
         """
         from polyseme.retrieval.senses import Sense, find_senses, word_documents
 
@@ -513,6 +585,19 @@ class SearchIndex:
         -------
         list of RelatedWord
             The words, largest weight first.
+
+        Examples
+        --------
+        >>> from polyseme import PLSA
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> index = index.set_model(PLSA(2, random_state=0).fit(counts))
+        >>> [related.word for related in index.related_words("guitar", 2)]
+        ['drums', 'bass']
         """
         from polyseme.retrieval.senses import RelatedWord, find_related_words
 
@@ -534,6 +619,18 @@ class SearchIndex:
             Name of the file.
         identity : str, default=""
             String that identifies the state of the corpus and the model, such as a digest of both.
+
+        Examples
+        --------
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> index.save("search.index")
+        >>> [hit.row for hit in SearchIndex.load("search.index").search("bass", n_documents=1)]
+        [3]
         """
         rules = self.vectorizer if isinstance(self.vectorizer, WordRules) else None
         parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules)
@@ -718,6 +815,17 @@ class SearchIndex:
         -------
         tuple of UnknownWord
             The words in the order of the query; those after the twelfth without the nearest ones.
+
+        Examples
+        --------
+        >>> from polyseme.retrieval import SearchIndex
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> counter = Vectorizer()
+        >>> counts = counter.fit_transform(texts)
+        >>> index = SearchIndex(counts, counter.get_feature_names_out(), texts=texts)
+        >>> [(word.word, word.nearest) for word in index.unknown_words("red whine")]
+        [('whine', ('wine',))]
         """
         asked = QueryText(query) if isinstance(query, str) else query
         rules = self._query_vectorizer

@@ -138,6 +138,14 @@ class Run:
         -------
         TopicTable
             One row per topic; `to_polars()` and `to_pandas()` convert it.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> len(run.topics(3)), sorted(run.topics(3).to_polars().columns)
+        (2, ['fit', 'id', 'name', 'weight', 'words'])
         """
         return self.view.topics(n_words)
 
@@ -153,6 +161,14 @@ class Run:
         -------
         list of lists of str
             Words, the best first.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> sorted(words[0] for words in run.topic_words(1))
+        ['cheese', 'drums']
         """
         return self.view.topic_words(n_words)
 
@@ -169,6 +185,14 @@ class Run:
         list of lists of TypicalDocument
             Documents of each topic, the most typical first, with row, id, title, share and quote: the sentence that
             the topic explains best. Fewer if too few documents have the topic.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> [[document.row for document in documents] for documents in run.typical_documents(1)]
+        [[2], [1]]
         """
         return self.view.typical_documents(n_documents)
 
@@ -212,6 +236,14 @@ class Run:
         ------
         InputError
             If there is no such level.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> run.level(run.levels[0]).doc_topic.shape
+        (4, 2)
         """
         return self.view.level(n_topics)
 
@@ -229,6 +261,14 @@ class Run:
         -------
         TopicView
             The topics with fewer documents, as `level` returns them.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> run.sample(3).documents.height
+        3
         """
         return self.view.sample(size, random_state)
 
@@ -256,6 +296,15 @@ class Run:
             learned, so a few words do not make a topic certain. A text without any known word has no topic and no
             weights, and `reason` says why. With topics tied to labels (`labels_from`), the column predicted has the
             predicted label and the column probability its probability.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> table = run.transform(["bread and wine", "zzz"])
+        >>> table["tokens"].to_list(), table["reason"].to_list()
+        ([2, 0], [None, "no word of the text is in the run's vocabulary"])
         """
         return self.view.transform(source, verbose=verbose, **reading)
 
@@ -303,6 +352,14 @@ class Run:
         -------
         polyseme.typing.Results
             Documents with scores, snippets, and the words that explain the scores.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> [hit.title for hit in run.search("guitar -bass")]
+        ['3']
         """
         return self.view.search(
             query,
@@ -339,6 +396,15 @@ class Run:
         -------
         polyseme.typing.Evaluation
             All measures.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> evaluation = run.evaluate()
+        >>> bool(evaluation.perplexity.perplexity < evaluation.perplexity.unigram_perplexity)
+        True
         """
         return self.view.evaluate(source, n_words=n_words, smoothing=smoothing, verbose=verbose, **reading)
 
@@ -518,6 +584,13 @@ class Run:
         -------
         Path or NotebookPage
             The file, or the page.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> page = run.explore("page.html")
         """
         return self.view.explore(path, text=text, intervals=intervals)
 
@@ -535,6 +608,14 @@ class Run:
         -------
         Path
             The file.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> run.report("report.md")
+        PosixPath('report.md')
         """
         return self.view.report(path, title=title)
 
@@ -571,6 +652,15 @@ class Run:
         -------
         Run
             The copy.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> saved = run.save("food-and-music")
+        >>> polyseme.open_run("food-and-music").doc_topic.shape
+        (4, 2)
         """
         from polyseme.runs.write import copy_run
 
@@ -603,6 +693,15 @@ class Run:
         -------
         Run
             The run with the new documents, in the same folder. This object still describes the run before the update.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> run = run.update(["wine and bread"])
+        >>> run.documents.height
+        5
         """
         from polyseme.runs.update import update_run
 
@@ -660,6 +759,15 @@ class Run:
         -------
         Run
             The edited run, in the same folder. This object still describes the run before the edit.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> run = run.edit(rename={0: "first", 1: "second"})
+        >>> run.topic_titles
+        ['first', 'second']
         """
         from polyseme.runs.edit import edit_run
         from polyseme.runs.edit_files import read_edits
@@ -688,6 +796,16 @@ class Run:
         ------
         InputError
             If there is nothing to undo: only the last edit can be undone, and only until the next update.
+
+        Examples
+        --------
+        >>> import polyseme
+        >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
+        >>> run = polyseme.fit(texts, 2, language="english")
+        >>> names = run.topic_titles
+        >>> run = run.edit(rename={0: "first"}).undo()
+        >>> run.topic_titles == names
+        True
         """
         from polyseme.runs.edit import undo_run
 

@@ -233,6 +233,13 @@ class Vectorizer(CountVectorizer):
         -------
         Vectorizer
             This object.
+
+        Examples
+        --------
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["The cats sleep.", "A cat and a dog", "The dog barks."]
+        >>> Vectorizer(language="english").fit(texts).get_feature_names_out()
+        array(['barks', 'cat', 'dog', 'sleep'], dtype=object)
         """
         self._fit_or_restore(raw_documents, return_counts=False)
         return self
@@ -251,6 +258,15 @@ class Vectorizer(CountVectorizer):
         -------
         sparse matrix of shape (n_documents, n_words)
             Counts in CSR format with sorted columns.
+
+        Examples
+        --------
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["The cats sleep.", "A cat and a dog", "The dog barks."]
+        >>> counter = Vectorizer()
+        >>> X = counter.fit_transform(texts)
+        >>> X.shape, int(X.sum())
+        ((3, 7), 9)
         """
         return self._fit_or_restore(raw_documents, return_counts=True)
 
@@ -266,6 +282,14 @@ class Vectorizer(CountVectorizer):
         -------
         sparse matrix of shape (n_documents, n_words)
             Counts in CSR format with sorted columns. Unknown words are not counted.
+
+        Examples
+        --------
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["The cats sleep.", "A cat and a dog", "The dog barks."]
+        >>> counter = Vectorizer(language="english").fit(texts)
+        >>> counter.transform(["Dogs and dogs"]).toarray()
+        array([[0, 0, 2, 0]])
         """
         check_not_one_string(raw_documents)
         self._check_vocabulary()
@@ -336,6 +360,16 @@ class Vectorizer(CountVectorizer):
         -------
         dict
             Parameters, vocabulary, forms and phrases.
+
+        Examples
+        --------
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["The cats sleep.", "A cat and a dog", "The dog barks."]
+        >>> import json
+        >>> counter = Vectorizer().fit(texts)
+        >>> rules = json.loads(json.dumps(counter.to_dict()))
+        >>> Vectorizer.from_dict(rules).vocabulary_ == counter.vocabulary_
+        True
         """
         self._check_vocabulary()
         return to_dict(self)
@@ -358,6 +392,14 @@ class Vectorizer(CountVectorizer):
         -------
         Vectorizer
             A fitted vectorizer that returns the same counts.
+
+        Examples
+        --------
+        >>> from polyseme.text import Vectorizer
+        >>> texts = ["The cats sleep.", "A cat and a dog", "The dog barks."]
+        >>> counter = Vectorizer().fit(texts)
+        >>> Vectorizer.from_dict(counter.to_dict()).get_feature_names_out()
+        array(['and', 'barks', 'cat', 'cats', 'dog', 'sleep', 'the'], dtype=object)
         """
         return from_dict(cls, data, trust_pattern=trust_pattern)
 
