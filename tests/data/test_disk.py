@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -174,6 +175,18 @@ def test_statistics_equal_those_in_memory(shards):
     total = tree.total()
     for name in ("word_sums", "log_operands", "log_likelihood", "tokens", "topic_mass", "doc_gain"):
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+
+
+def test_memory_does_not_grow_with_the_number_of_shards(tmp_path):
+    n_words, K = 20_000, 16
+    counts = sp.random_array((240, n_words), density=5e-4, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+    shards = write_shards([counts], tmp_path / "s", shard_nonzeros=1 + counts.nnz // 60)
+    assert len(shards.manifest.shards) >= 60
+    tracemalloc.start()
+    PLSA(K, solver="em", init="random", max_iter=2, tol=0, random_state=0).fit(shards)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 8 * K * n_words  # the topics, and a few sums of float64 numbers per topic and word
 
 
 @pytest.mark.parametrize("solver", ["auto", "accelerated-em"])

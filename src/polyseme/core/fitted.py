@@ -394,9 +394,12 @@ class FoldIn:
 
     def __call__(
         self, counts: SparseCounts, weights: Floats | None, totals: Floats, arrays: tuple[Array, ...], n_threads: int,
-        given: GivenDocuments | None = None,
+        given: GivenDocuments | None = None, memory: Floats | None = None,
     ) -> tuple[FoldedPart, DocumentSums | None]:  # fmt: skip
-        """Fold in some documents. `weights` are those of the documents (None: one), `totals` their weighted lengths."""
+        """Fold in some documents. `weights` are those of the documents (None: one), `totals` their weighted lengths.
+
+        `memory` is reused for the word sums.
+        """
         topic_word, *others = arrays
         inference = self.inference.with_arrays(tuple(others))
         topics = active_rows(topic_word, self.active)
@@ -410,7 +413,7 @@ class FoldIn:
         operands = inference.operands(folded, topic_word)
         sums = document_sums(
             folded.counts, posterior_operands(operands, inference.temperature), folded.doc_topic, weights,
-            n_threads=n_threads,
+            n_threads=n_threads, memory=memory,
         )  # fmt: skip
         logs = folded.counts.sums(*operands, Want.LOGS, n_threads=n_threads).logs
         if given is not None and given.entries is not None:  # condition on the observed entries

@@ -319,6 +319,7 @@ class ShardedCorpus(ABC):
     def fold_in(self, job: FoldIn, arrays: tuple[Array, ...], rows: Any = None) -> FoldedDocuments:
         """Fold in every shard. The rows of all documents become files beside the shards, which are mapped."""
         remove_unused()  # the rows of the fit, which would take more of the disk than the result
+        self._buffers.clear()
         shape, dtype = (self.n_docs, len(arrays[0])), arrays[0].dtype
         names = ["doc_topic", *job.inference.parameter_names] if job.training else [TRANSFORMED]
         files = {name: RowsFile(self.shards.folder / f"{name}.npy", shape, dtype) for name in names}
@@ -349,11 +350,17 @@ TRANSFORMED = "transformed"
 
 
 def fold_shard(
-    job: FoldIn, files: list[RowsFile], first: int, shard: Shard, arrays: tuple[Array, ...], start: Array | None
+    job: FoldIn,
+    files: list[RowsFile],
+    first: int,
+    shard: Shard,
+    arrays: tuple[Array, ...],
+    start: Array | None,
+    memory: Floats | None = None,
 ) -> tuple[FoldedPart, Any]:
     """Fold in one shard, write its rows, and return the other results. None as `start` means uniform weights."""
     given = None if start is None else GivenDocuments(start)
-    part, sums = job(shard.by_doc, None, shard.totals, arrays, shard.n_threads, given)
+    part, sums = job(shard.by_doc, None, shard.totals, arrays, shard.n_threads, given, memory)
     for file, rows in zip(files, part.rows.values(), strict=True):
         file.write(first, rows)
     return part._replace(rows={}, unknown=first + part.unknown), sums
@@ -369,6 +376,7 @@ class LocalShards(ShardedCorpus):
         tree = ReductionTree[Any]()
         for number in range(self.n_shards):
             tree.add(self._call(function, number, rows, shared))
+            tree.spare()  # the function would not reuse it
         return tree.total()
 
     def _call(self, function: Callable[..., T], number: int, rows: ShardRows | None, shared: Any) -> T:
@@ -446,7 +454,7 @@ class LocalShards(ShardedCorpus):
         for number, first in enumerate(self.first_documents):
             shard = self.shard(number)
             start = None if rows is None else rows.of(number, shard)
-            part, sums = fold_shard(job, files, first, shard, arrays, start)
+            part, sums = fold_shard(job, files, first, shard, arrays, start, tree.spare())
             parts.append(part)
             if sums is not None:
                 tree.add(sums)
