@@ -314,6 +314,23 @@ def test_faults_of_a_worker_do_not_change_a_bit(shards, model, allowed, fault, d
     same_bits(whole, model)
 
 
+def test_workers_may_join_and_retire_during_a_fit(shards):
+    whole = PLSA(**SETTINGS, solver="em").fit(shards)
+    with dask_cluster.two_workers() as client:
+        first = list(client.nthreads())
+
+        def callback(entry):
+            if entry["iteration"] == 2:
+                client.cluster.scale(3)
+                client.wait_for_workers(3)
+            if entry["iteration"] == 4:
+                client.retire_workers(first)
+
+        model = PLSA(**SETTINGS, solver="em", callback=callback).fit(open_shards(shards.folder, cluster=client))
+        assert not set(first) & set(client.nthreads())
+    same_bits(whole, model)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [(1, 1), (1, 2), (2, 1), (4, 1)])
 def test_layouts_do_not_change_a_bit(shards, layout):
