@@ -12,7 +12,8 @@ share of the best one.
 
 With --inits, named starts of PLSA are compared: how many of 100 fits find three disjoint blocks of words, and medians
 of the likelihood, the CPU time and, where there are labels and as many topics, the NMI. With --streams, how often the
-topics are found by one, three and ten calls of `partial_fit` with the same documents.
+topics are found by one, three and ten calls of `partial_fit` with the same documents; and the completion perplexity of
+held-out documents after a stream of calls, and after a fit to all of its documents at once.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from common import (
     require_file,
 )
 from polyseme import LDA, PLSA
+from polyseme.datasets import synthetic_corpus
 from polyseme.metrics import align
 from polyseme.runs.models import make_model
 from polyseme.selection.reading import shared_topics
@@ -151,6 +153,48 @@ def compare_streams() -> None:
             print(f"| {name} | {label} | {' | '.join(map(str, row))} |", flush=True)
 
 
+def short_documents() -> tuple[sp.csr_array, np.ndarray]:
+    """Return counts of 41,000 documents of 15 words and 20 topics, and the topics."""
+    corpus = synthetic_corpus(41_000, n_words=2000, n_topics=20, length=15, topic_word_prior=0.05, random_state=5)
+    return sp.csr_array(corpus.counts().astype(np.float32)), corpus.topic_word
+
+
+def compare_held_out() -> None:
+    """Print the completion perplexity of held-out documents, means of two seeds, and how many planted topics are found.
+
+    Every model reads 25 parts of the documents, one call for each.
+    """
+    corpora: dict[str, Callable[[], Any]] = {
+        "AP": lambda: (load_counts(AP), None),
+        "poliblog5k": lambda: (load_counts(DATA / "counts" / "poliblog5k.npz"), None),
+        "newsgroups_df10": lambda: (load_counts(NEWSGROUPS), None),
+        "41,000 short documents": short_documents,
+    }
+    print("| corpus | estimator | stream | fit | planted topics, stream | fit |")
+    print("|---|---|---|---|---|---|")
+    for name, load in corpora.items():
+        counts, topics = load()
+        order = np.random.default_rng(1).permutation(counts.shape[0])
+        n_test = min(1000, order.size // 5)
+        test, train = counts[order[:n_test]], counts[order[n_test:]]
+        for label, maker in {"PLSA": PLSA, "LDA": LDA}.items():
+            figures = []
+            for seed in range(2):
+                stream, fit = (maker(20, random_state=seed, n_jobs=1) for _ in range(2))
+                for part in np.array_split(np.arange(train.shape[0]), 25):
+                    stream.partial_fit(train[part])
+                pair = (stream, fit.fit(train))
+                found = [found_topics(topics, model) for model in pair] if topics is not None else []
+                figures.append([*(model.completion_perplexity(test) for model in pair), *found])
+            means = np.mean(figures, axis=0)
+            print(f"| {name} | {label} | {' | '.join(f'{value:.1f}' for value in means)} |", flush=True)
+
+
+def found_topics(topics: np.ndarray, model: Any) -> int:
+    """Return how many topics a model has found."""
+    return int((align(topics, model.components_, metric="cosine")[1] < FOUND).sum())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
@@ -165,6 +209,7 @@ def main() -> None:
     describe_machine()
     if arguments.streams:
         compare_streams()
+        compare_held_out()
         return
     if arguments.inits:
         compare_inits(arguments.inits, arguments.k, arguments.seeds)

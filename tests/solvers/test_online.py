@@ -15,7 +15,7 @@ from polyseme.priors import TopicSelection
 from polyseme.scale import write_shards
 from polyseme.solvers import Checkpoint, StepwiseEM
 from polyseme.solvers.ascent import EM
-from polyseme.solvers.online import RunningMean, Stream
+from polyseme.solvers.online import RunningMean, Schedule, Stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -35,7 +35,7 @@ def naive_stream(data, joint, settings, size):
         for _ in range(settings.doc_steps):
             theta, _ = oracles.em_step(batch, theta, phi.T)
         counts = np.einsum("dw,dwk->wk", batch, oracles.posterior(theta, phi.T))
-        rho = (settings.offset + seen / len(batch)) ** -settings.decay
+        rho = 1 - (1 - (settings.offset + seen / size) ** -settings.decay) ** (len(batch) / size)
         joint = (1 - rho) * joint + rho * counts / batch.sum()
         seen += len(batch)
     return joint
@@ -47,7 +47,12 @@ def test_a_stream_follows_the_formula(settings):
     data = data[data.sum(axis=1) > 0]
     start = oracles.random_factors(1, 2, 25, 3)[1].T / 3
     stream = Stream(settings, Model(3), padded(start, np.float64), 0.0, 2)
-    stream.read(as_counts(sp.csr_array(data), np.dtype(np.float64)), None, np.arange(len(data)), 7)
+    stream.read(
+        as_counts(sp.csr_array(data), np.dtype(np.float64)),
+        None,
+        np.arange(len(data)),
+        Schedule(settings.offset, settings.decay, 7, 0.0),
+    )
     expected = naive_stream(data, start, settings, 7)
     np.testing.assert_allclose(stream.joint[:, :3], expected, rtol=1e-11, atol=1e-15)
     assert stream.joint.sum() == pytest.approx(1)

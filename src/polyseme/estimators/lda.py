@@ -32,7 +32,7 @@ from polyseme.data.corpus import Corpus, MemoryCorpus
 from polyseme.errors import InputError, UnsupportedError
 from polyseme.estimators.base import TopicEstimator, fit_starts
 from polyseme.estimators.likelihood import LikelihoodSettings, edited_likelihood, fit_likelihood
-from polyseme.estimators.plsa import MIN_BATCH, PLSA, SeenTotals, add_totals, next_documents
+from polyseme.estimators.plsa import PLSA, SeenTotals, add_totals, next_documents
 from polyseme.estimators.validation import Training, clear_fit, init_parts, training_corpus
 from polyseme.io.models import NUMBER_OR_NAN, StoredAttributes
 from polyseme.kernels import Array, Floats, padded
@@ -63,8 +63,6 @@ from polyseme.solvers.online import (
     OnlineVariational,
     PosteriorState,
     PosteriorStream,
-    batches,
-    rate,
 )
 from polyseme.utils import (
     FitCallback,
@@ -85,8 +83,6 @@ INITS = ("auto", "plsa", *STARTS)
 LEARNED = {"symmetric-learned": SYMMETRIC, "asymmetric-learned": ASYMMETRIC}
 _MIN_PRIOR, _MAX_PRIOR = 1e-30, 1e10
 """Smallest and largest prior that float32 can add to expected counts."""
-_STREAM_OFFSET = 10.0
-"""Default offset of the step size in `partial_fit`. It is small, so that a random start is soon forgotten."""
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in topics that are fitted to a sample."""
 
@@ -550,13 +546,11 @@ def _partial_fit(
         seen = before.n_documents
         growth = n_docs / max(seen, settings.total_documents or 0.0)
         lambda_ = _scaled_counts(padded_parameters(posterior.topic_word), fixed.eta.values, growth)
-    offset = _STREAM_OFFSET if settings.offset is None else settings.offset
     stream = PosteriorStream(settings, PosteriorState.of(fixed, lambda_), n_docs, corpus.n_threads)
-    size = settings.batch_size or max(MIN_BATCH, settings.documents_per_batch(corpus.n_docs))
-    for batch in batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), size):
+    schedule = settings.schedule(corpus, fixed.alpha.values.size, totals.documents)
+    for batch, rho in schedule.batches(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), seen):
         if batch.size > 0:
-            stream.take(batch, rate(offset, settings.decay, seen / batch.size))
-            seen += batch.size
+            stream.take(batch, rho)
     _set_posterior(estimator, stream.state, totals, vocabulary)
 
 

@@ -50,8 +50,6 @@ from polyseme.utils import FitCallback, RandomStateLike, check_n_jobs, check_n_t
 if TYPE_CHECKING:
     from polyseme.estimators.nmf import NMF
 
-MIN_BATCH = 16
-"""Smallest mini-batch of `partial_fit`, unless the solver gives the size."""
 _UNSEEN_SHARE = 0.5
 """Weight of words that the first documents do not contain, in the random topics that `partial_fit` starts from."""
 
@@ -750,8 +748,10 @@ def update_from_stream(
     seen = 0.0 if before is None else before.n_documents
     start = padded(_revive_words(joint), corpus.dtype, model.n_columns)
     stream = Stream(settings, model, start, seen, corpus.n_threads)
-    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), settings.documents_per_batch(corpus.n_docs))
-    _set_stream(estimator, stream, model, add_totals(corpus, before), vocabulary)
+    totals = add_totals(corpus, before)
+    schedule = settings.schedule(corpus, model.n_topics, totals.documents)
+    stream.read(corpus.by_doc, corpus.weights, np.arange(corpus.n_docs), schedule)
+    _set_stream(estimator, stream, model, totals, vocabulary)
 
 
 def _first_topics(estimator: PLSA, corpus: MemoryCorpus, K: int, name: str) -> Floats:

@@ -48,12 +48,23 @@ from polyseme.utils import as_seed
 _MAX_SEED = 1 << 31
 _OFFSET = 64.0
 """Default offset of the step size of online variational Bayes in `fit`."""
+_STREAM_OFFSET = 10.0
+"""The same in `partial_fit`. It is small, so that a random start is soon forgotten."""
 _START_PASSES, _START_READS = 3, 7 << 20
 """Limits of the short fit from which online variational Bayes starts: passes, and non-zeros read after the first pass.
 More passes overfit if there are few tokens per word and topic."""
 _UNIGRAM_SHARE = 0.01
 """Weight of the unigram in the topics of the short fit."""
-_MAX_BATCH, _MIN_BATCH, _BATCHES_PER_PASS = 1024, 16, 64
+_MAX_BATCH, _MIN_BATCH = 1024, 16
+_NONZEROS_PER_TOPIC, _NONZEROS_PER_TOPIC_AND_WORD = 400, 0.5
+"""Non-zeros per topic in a batch of stepwise EM; fewer suffice if there are few words. With too few, words leave topics
+by chance, and hardly come back. `benchmarks/starts.py --streams` measures the quality; the
+numbers were chosen after seeing such figures."""
+_FIRST_BATCHES, _BATCHES = 8, 64
+"""Batches of a short stream at least, and of a long one at most: later batches are larger, so that the topics remember
+the same share of the stream."""
+_LARGER = 2
+"""Factor of the batches of online variational Bayes in `partial_fit`, which loses topics sooner."""
 _MIN_SCALE = 1e-12
 """The scale of a running mean is multiplied into its sums when it falls below this, before it can underflow."""
 
@@ -71,7 +82,8 @@ class StepwiseEM(Solver):
     Parameters
     ----------
     batch_size : int or None, default=None
-        Documents per batch. None: 1024, or fewer so that a pass has 64 batches.
+        Documents per batch. None: as many as have 400 non-zeros per topic, but at most an eighth of the documents, and
+        at least a 64th of those read so far.
     offset : float, default=10.0
         Offset of the step size, above 1. Larger values make the first steps smaller.
     decay : float, default=0.7
@@ -124,20 +136,24 @@ class StepwiseEM(Solver):
         run.report = Report(*(state.numbers[name] for name in Report._fields))
         return run
 
-    def documents_per_batch(self, n_docs: int) -> int:
-        """Return the number of documents per batch.
+    def schedule(self, corpus: Corpus, n_topics: int, n_docs: float) -> Schedule:
+        """Return the batches of a stream.
 
         Parameters
         ----------
-        n_docs : int
-            Number of documents of the corpus.
+        corpus : Corpus
+            Documents that will be read.
+        n_topics : int
+            Number of topics.
+        n_docs : float
+            Number of these and all earlier documents.
 
         Returns
         -------
-        int
-            `batch_size`, or a size that suits the corpus.
+        Schedule
+            Sizes of batches and steps.
         """
-        return self.batch_size or max(_MIN_BATCH, min(_MAX_BATCH, -(-n_docs // _BATCHES_PER_PASS)))
+        return Schedule.of(self.batch_size, self.offset, self.decay, corpus, n_topics, n_docs)
 
 
 @dataclass(frozen=True)
@@ -151,7 +167,8 @@ class OnlineVariational(VariationalSolver):
     Parameters
     ----------
     batch_size : int or None, default=None
-        Documents per batch, S. None: 1024, or fewer so that a pass has at least 16 batches.
+        Documents per batch, S. None: 1024, or fewer so that a pass has at least 16 batches. In `partial_fit` twice as
+        many as `StepwiseEM` takes.
     offset : float or None, default=None
         Offset of the step size, at least 1. Larger values make the first steps smaller, so that the start counts more.
         None: 64, and 10 in `partial_fit`, which starts at random.
@@ -216,6 +233,26 @@ class OnlineVariational(VariationalSolver):
     def resume(self, corpus: Corpus, priors: Priors, state: Snapshot) -> VariationalRun:
         return _OnlineVariationalRun.resumed(self, corpus, priors, state)
 
+    def schedule(self, corpus: Corpus, n_topics: int, n_docs: float) -> Schedule:
+        """Return the batches of `partial_fit`.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            Documents that will be read.
+        n_topics : int
+            Number of topics.
+        n_docs : float
+            Number of these and all earlier documents.
+
+        Returns
+        -------
+        Schedule
+            Sizes of batches and steps.
+        """
+        offset = _STREAM_OFFSET if self.offset is None else self.offset
+        return Schedule.of(self.batch_size, offset, self.decay, corpus, n_topics, n_docs, factor=_LARGER)
+
     def documents_per_batch(self, n_docs: int) -> int:
         """Return the number of documents per batch.
 
@@ -230,6 +267,53 @@ class OnlineVariational(VariationalSolver):
             `batch_size`, or a size that suits the corpus.
         """
         return self.batch_size or min(_MAX_BATCH, -(-n_docs // 16))
+
+
+class Schedule(NamedTuple):
+    """Sizes of the batches of a stream, and their steps."""
+
+    offset: float
+    decay: float
+    size: int
+    """Documents of a batch at first."""
+    share: float
+    """Share of the documents read so far that later batches have."""
+
+    @classmethod
+    def of(
+        cls,
+        batch_size: int | None,
+        offset: float,
+        decay: float,
+        corpus: Corpus,
+        n_topics: int,
+        n_docs: float,
+        *,
+        factor: float = 1.0,
+    ) -> Schedule:
+        """Return batches of the given size, or those that suit the corpus, the next of `n_docs` documents."""
+        if batch_size is not None:
+            return cls(offset, decay, batch_size, 0.0)
+        per_topic = min(_NONZEROS_PER_TOPIC, _NONZEROS_PER_TOPIC_AND_WORD * corpus.n_words)
+        enough = per_topic * n_topics * corpus.n_docs / max(1, corpus.n_nonzeros)
+        least = max(1, min(_MIN_BATCH, int(n_docs)))
+        size = max(least, int(factor * min(enough, n_docs / _FIRST_BATCHES)))
+        return cls(offset, decay, size, factor / _BATCHES)
+
+    def batches(
+        self, counts: SparseCounts, weights: Floats | None, order: Array, seen: float
+    ) -> Iterator[tuple[Batch, float]]:
+        """Yield batches of documents in this order, after `seen` documents, with the weight rho of each.
+
+        A batch that is not complete gets the weight with which several of them equal a complete one.
+        """
+        start = 0
+        while start < order.size:
+            size = max(self.size, int(self.share * seen))
+            batch = _batch(counts, weights, order[start : start + size])
+            yield batch, 1 - (1 - rate(self.offset, self.decay, seen / size)) ** (batch.size / size)
+            seen += batch.size
+            start += size
 
 
 class Batch(NamedTuple):
@@ -248,13 +332,16 @@ class Batch(NamedTuple):
 def batches(counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> Iterator[Batch]:
     """Yield batches of `size` documents in this order."""
     for start in range(0, order.size, size):
-        rows = order[start : start + size]
-        part = counts.take(rows)
-        words = np.flatnonzero(np.bincount(part.indices, minlength=counts.n_words))
-        columns = np.zeros(counts.n_words, dtype=part.indices.dtype)
-        columns[words] = np.arange(words.size)
-        local = SparseCounts(part.indptr, columns[part.indices], part.values, len(rows), max(1, words.size))
-        yield Batch(words, local, None if weights is None else weights[rows])
+        yield _batch(counts, weights, order[start : start + size])
+
+
+def _batch(counts: SparseCounts, weights: Floats | None, rows: Array) -> Batch:
+    part = counts.take(rows)
+    words = np.flatnonzero(np.bincount(part.indices, minlength=counts.n_words))
+    columns = np.zeros(counts.n_words, dtype=part.indices.dtype)
+    columns[words] = np.arange(words.size)
+    local = SparseCounts(part.indptr, columns[part.indices], part.values, len(rows), max(1, words.size))
+    return Batch(words, local, None if weights is None else weights[rows])
 
 
 def rate(offset: float, decay: float, steps: float) -> float:
@@ -318,12 +405,14 @@ class Stream:
         self._mean = RunningMean(joint, n_threads)
         self.seen = seen
 
-    def read(self, counts: SparseCounts, weights: Floats | None, order: Array, size: int) -> tuple[float, float]:
+    def read(
+        self, counts: SparseCounts, weights: Floats | None, order: Array, schedule: Schedule
+    ) -> tuple[float, float]:
         """Read documents in this order. Return sum x log P(w|d), each batch before its step, and the tokens."""
         log_sum = tokens = 0.0
-        for batch in batches(counts, weights, order, size):
+        for batch, rho in schedule.batches(counts, weights, order, self.seen):
             if batch.words.size:
-                batch_log_sum, batch_tokens = self._step(batch)
+                batch_log_sum, batch_tokens = self._step(batch, rho)
                 log_sum, tokens = log_sum + batch_log_sum, tokens + batch_tokens
             self.seen += batch.size
         return log_sum, tokens
@@ -333,7 +422,7 @@ class Stream:
         """Return P(w, z), words x width."""
         return self._mean.apply_scale()
 
-    def _step(self, batch: Batch) -> tuple[float, float]:
+    def _step(self, batch: Batch, rho: float) -> tuple[float, float]:
         """Run the E-step of a batch and update the topics. Return sum x log P(w|d) and the number of tokens."""
         shard = Shard(batch.counts, batch.weights, self._n_threads)
         if not shard.tokens > 0:
@@ -342,7 +431,6 @@ class Stream:
         B = model.word_operand(self._mean.shares(batch.words))
         A = model.doc_operand(self._weights(model, shard, B))
         _, word_sums, logs = shard.sums(A, B, Want.WORDS | Want.LOGS)
-        rho = rate(self._settings.offset, self._settings.decay, self.seen / batch.size)
         self._mean.step(rho, batch.words, B, word_sums, model.n_topics, shard.tokens)
         return shard.total_log(logs), shard.tokens
 
@@ -504,8 +592,8 @@ class _StepwiseRun(SolverRun):
 
     def advance(self) -> None:
         seed = (self._settings.random_state, self._passes)
-        size = self._settings.documents_per_batch(self._corpus.n_docs)
-        read = partial(_read_shard, self._settings, self.model, size, seed)
+        schedule = self._settings.schedule(self._corpus, self.model.n_topics, self._corpus.n_docs)
+        read = partial(_read_shard, self._settings, self.model, schedule, seed)
         seen = float(self._passes * self._corpus.n_docs)
         start = StreamState({"joint": self._joint}, {"seen": seen, "log_sum": 0.0, "tokens": 0.0})
         arrays, numbers = self._corpus.scan_shards(read, start, np.random.default_rng(seed))
@@ -526,7 +614,7 @@ class _StepwiseRun(SolverRun):
 def _read_shard(
     settings: StepwiseEM,
     model: Model,
-    size: int,
+    schedule: Schedule,
     seed: tuple[int, int],
     number: int,
     shard: Shard,
@@ -540,7 +628,7 @@ def _read_shard(
     arrays, numbers = state
     stream = Stream(settings, model, arrays["joint"], numbers["seen"], shard.n_threads)
     order = np.random.default_rng((*seed, number)).permutation(shard.n_docs)
-    log_sum, tokens = stream.read(shard.by_doc, shard.weights, order, size)
+    log_sum, tokens = stream.read(shard.by_doc, shard.weights, order, schedule)
     sums = {"log_sum": numbers["log_sum"] + log_sum, "tokens": numbers["tokens"] + tokens}
     return StreamState({"joint": stream.joint}, {"seen": stream.seen, **sums})
 
