@@ -11,7 +11,7 @@ import numpy as np
 from polyseme.core.shard import without_words
 from polyseme.errors import InputError
 from polyseme.options import named
-from polyseme.progress import Reporter
+from polyseme.progress import Reporter, pluralize
 from polyseme.runs.documents import COLUMNS, metadata
 from polyseme.runs.store import RunStore
 from polyseme.text.readers.inputs import REMARKS
@@ -40,6 +40,9 @@ def reader_notes(reader: Reader) -> Iterator[str]:
     if reader.dropped:
         dropped = ", ".join(f"{reason} ({count:,})" for reason, count in reader.dropped.items())
         yield f"Left out: {dropped}."
+    in_documents, characters = reader.encoded
+    if in_documents:
+        yield (f"Left out of {pluralize(in_documents, 'document')}: encoded files or keys, {characters:,} characters.")
     for kind, count in reader.problems.counts.items():
         examples = [problem for problem in reader.problems if problem.kind == kind][:_EXAMPLES]
         heading = "Read with a warning" if kind in REMARKS else "Not read"

@@ -213,6 +213,7 @@ class ReadProgress:
     """State of one pass over the input: problems, dropped documents by reason, documents and bytes read.
 
     notes : sentences about how files were read, such as the order of day and month, with the number of such files.
+    encoded_documents, encoded_characters : documents with encoded files in their texts, and the characters left out.
     """
 
     problems: Problems = field(default_factory=Problems)
@@ -220,6 +221,8 @@ class ReadProgress:
     dropped: Counter[str] = field(default_factory=Counter)
     documents: int = 0
     bytes_read: int = 0
+    encoded_documents: int = 0
+    encoded_characters: int = 0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from polyseme.errors import InputError
 from polyseme.options import named
+from polyseme.text.encoded import without_encoded
 from polyseme.text.readers.decoding import check_encoding
 from polyseme.text.readers.html import read_html
 from polyseme.text.readers.inputs import (
@@ -259,6 +260,11 @@ class Reader:
         return self._progress.dropped
 
     @property
+    def encoded(self) -> tuple[int, int]:
+        """Number of documents with parts that were left out as encoded files, and characters of these parts."""
+        return self._progress.encoded_documents, self._progress.encoded_characters
+
+    @property
     def bytes_read(self) -> int:
         """Number of bytes that were read from disk, before decompression; of data in memory, the texts in UTF-8."""
         return self._progress.bytes_read
@@ -282,6 +288,11 @@ class Reader:
             progress.dropped[why] += 1
 
         for document in self._choose(self._stream.documents(progress), on_drop):
+            text = without_encoded(document.text)
+            if text != document.text:
+                progress.encoded_documents += 1
+                progress.encoded_characters += len(document.text) - len(text)
+                document = document._replace(text=text)
             progress.documents += 1
             yield document
         if not progress.documents:
