@@ -146,3 +146,22 @@ def test_only_words_have_phrases() -> None:
     vectorizer = Vectorizer(analyzer="char").fit(["abc"])
     with pytest.raises(UnsupportedError, match="Phrases consist of words"):
         vectorizer.find_phrases(["abc"])
+
+
+def test_words_of_mail_headers_and_signatures_are_apart() -> None:
+    texts = [
+        f"Article {number} of jane@lab.example.org (Jane Doe):\nOn {WORDS[number % 12]} one. {text}\n\n"
+        f"Jane\nWilliam Roe @ Institute of Zoology\n"
+        for number, text in enumerate(texts_with("hard drive", "point of view"))
+    ]
+    phrases = found(texts)
+    assert "hard drive" in phrases.names
+    assert {"jane", "doe", "lab", "example", "roe", "zoology"} <= phrases.apart
+    assert not {"drive", "view", "maker", "pilot"} & phrases.apart
+    assert not any("Doe" in name or "Zoology" in name for name in phrases.names)
+
+
+def test_words_that_are_always_between_the_same_words_are_apart() -> None:
+    phrases = found([f"{text} This is on behalf of the {text}" for text in texts_with("hard drive")])
+    assert "behalf" in phrases.apart
+    assert "maker" not in phrases.apart

@@ -9,8 +9,10 @@ product of P(w|z) over the words of p, D_z = sum_d P(z|d), and df_p is the numbe
 phrase must cover MIN_COVERAGE of the topic (n_zp / D_z), have MIN_SHARE of its documents in the topic (n_zp / df_p) and
 contain one of the topic's first TOP_WORDS words. The two words are the topic's first words that are not in the phrase;
 a word is replaced by a phrase of the topic that contains at least MIN_HELD of its occurrences. Without a phrase, or
-without texts, the name has three words. `NameWords` leaves out words that do not name a subject, such as months. No two
-topics have the same name.
+without texts, the name has three words. No two topics have the same name. `NameWords` leaves out words that do not name
+a subject, such as months. Words with less than MIN_OWN_SHARE of their documents in the topic, and with a share of less
+than MIN_LIFT P(z), come after the others: they are frequent in several topics. Words outside sentences, such as names
+of authors (`Phrases.apart`), are last unless they are in a phrase.
 
 Names can also come from a namer: a function, a mapping or a list. `naming_prompt` asks a language model for names, and
 `parse_names` reads the answer.
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 MIN_COVERAGE = 0.05
 MIN_SHARE = 0.6
 MIN_HELD = 0.15
+MIN_OWN_SHARE, MIN_LIFT = 0.5, 2.5
 TOP_WORDS = 10
 PARTS = 3
 """Number of words and phrases in a name."""
@@ -156,6 +159,7 @@ class _NameMaker:
         language = OTHER if vectorizer.language_ is None else get_language(vectorizer.language_)
         rules = NameWords(language, written, vectorizer.vocabulary_, self._phrases.bare)
         self._fit = [rules.can_name(word) for word in self._vocabulary]
+        self._apart = {column for column, word in enumerate(self._vocabulary) if word in self._phrases.apart}
         self._usable = np.array([not columns & hidden for columns in self._columns], dtype=bool)
         self._with_word: dict[int, list[int]] = {}
         for phrase in np.flatnonzero(self._usable).tolist():
@@ -171,8 +175,15 @@ class _NameMaker:
         words = [int(word) for word in self._ranked[topic] if self._amounts.topic_word[topic, word] > 0]
         top = words[:TOP_WORDS]
         words = [word for word in words if self._fit[word]] or words
+        words.sort(key=lambda word: not self._is_own(topic, word))
         words = [word for word in words if word not in repeated] or words
         return _unused(self._parts(topic, {*top, *words[:TOP_WORDS]}, words, set(repeated)), topic, taken)
+
+    def _is_own(self, topic: int, word: int) -> bool:
+        """Return whether the documents with a word belong to a topic more than to others."""
+        share = self._amounts.amounts[topic, word] / max(self._amounts.words[word], _TINY)
+        prior = self._amounts.topics[topic] / max(self._amounts.topics.sum(), _TINY)
+        return bool(share >= min(MIN_OWN_SHARE, MIN_LIFT * prior))
 
     def _parts(self, topic: int, top: set[int], words: list[int], repeated: set[int]) -> Iterator[str]:
         """Iterate over the phrase of a topic, if it has one, and its words or the phrases that replace them.
@@ -185,10 +196,13 @@ class _NameMaker:
             yield self._phrases.names[phrase]
             used |= self._columns[phrase]
         for word in words:
-            if word not in used:
-                phrase = self._holder(topic, word, used, repeated)
+            if word in used:
+                continue
+            phrase = self._holder(topic, word, used, repeated)
+            if phrase is not None or word not in self._apart:
                 yield self._written(word) if phrase is None else self._phrases.names[phrase]
                 used |= {word} if phrase is None else self._columns[phrase]
+        yield from (self._written(word) for word in words if word not in used)
 
     def _is_new(self, phrase: int, repeated: set[int]) -> bool:
         """Return whether at most half of the words of a phrase are in `repeated`."""

@@ -10,8 +10,12 @@ not words. A phrase must
 - have different words around it: the number of its distinct contexts (the word before and the word after) is at least
   MIN_CONTEXTS of the number of its occurrences. A signature or a heading has the same context everywhere;
 - if it is written with capitals, be part of sentences: have a stop word next to it or one word further at least
-  MIN_IN_SENTENCES times as often as other phrases. Names of authors are in signatures instead;
+  MIN_IN_SENTENCES times as often as other phrases;
 - not be part of one longer phrase in MAX_FRAGMENT of its occurrences, as "Salt Lake" is part of "Salt Lake City".
+
+Names of authors are in signatures and in lines that say whose words follow. The words of a line with an e-mail address
+therefore have no neighbors. A word that is hardly ever part of sentences, or that has few distinct contexts, compared
+with other words, is no name by itself.
 """
 
 from __future__ import annotations
@@ -32,13 +36,19 @@ from polyseme.text.words import WordRules
 
 MIN_NPMI = 0.25
 MIN_CONTEXTS = 0.3
-MIN_IN_SENTENCES = 0.1
+MIN_IN_SENTENCES = 0.25
 MAX_FRAGMENT = 0.7
+_FEW_TOKENS = 5
+"""Fewer occurrences of a word do not show whether it is part of sentences."""
 _CONTEXTS = 200
 """Largest number of occurrences of a phrase whose contexts are compared; more occurrences have few new contexts."""
 _BREAKS = re.compile(r"[\w.+%-]{1,64}@\S+|\bhttps?://\S+|\n[ \t\r]*\n|\b(\w{1,64}(?:\.\w{1,64})+)")
 """Text across which no phrase extends: e-mail addresses, URLs, the ends of paragraphs, and names with dots such as
-those of hosts and modules, whose parts are words. The limits make the search linear in the length of a text."""
+those of hosts and modules. Their words are words without neighbors. The limits make the search linear in the length of
+a text."""
+_WORDS = re.compile(r"\w+")
+_ADDRESS_LINE = re.compile(r"^[^\n@]{0,100}[\w.+%-] ?@ ?\w[^\n]{0,100}$", re.MULTILINE)
+"""A line with an e-mail address, also one like "Jane Doe @ Zoology", that is not a paragraph."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,8 @@ class Phrases:
     """How often each word occurs in these documents."""
     bare: frozenset[str] = frozenset()
     """Words that hardly ever follow a determiner, in a language in which nouns do."""
+    apart: frozenset[str] = frozenset()
+    """Words that are hardly ever part of sentences, or have few distinct contexts, compared with other words."""
 
 
 def no_phrases(n_words: int) -> Phrases:
@@ -92,7 +104,8 @@ def find_topic_phrases(rules: WordRules, texts: Iterable[str], excluded: frozens
     columns = _binary(rules.count(iter([names])).matrix()) if names else sp.csr_array((0, len(rules.columns)))
     words = {rules.columns.get(word, -1): form for word, form in tokens.written.items()}
     words.pop(-1, None)
-    return Phrases(names, candidates.counts, candidates.documents(), columns, words, tokens.word_tokens, tokens.bare)
+    documents, apart = candidates.documents(), tokens.apart()
+    return Phrases(names, candidates.counts, documents, columns, words, tokens.word_tokens, tokens.bare, apart)
 
 
 class _Tokens:
@@ -112,9 +125,9 @@ class _Tokens:
         self.lower = [language.normalize(form).lower() for form in self.forms]
         stems = rules.stems(self.lower)
         place = {stem: number for number, stem in enumerate(dict.fromkeys(stems))}
-        key_of_form = np.fromiter((place[stem] for stem in stems), dtype=np.int32, count=len(stems))
+        self._key_of_form: Columns = np.fromiter((place[stem] for stem in stems), dtype=np.int32, count=len(stems))
         self.n_keys = len(place)
-        self.key: Columns = key_of_form[self.form]
+        self.key: Columns = self._key_of_form[self.form]
         """Number of the stem of each word."""
         self.columns = _binary(rules.count(iter([self.forms])).matrix())
         """Forms x words of the vocabulary."""
@@ -122,17 +135,19 @@ class _Tokens:
         self.word_tokens: Integers = np.asarray(self.columns.T @ counted, dtype=np.int64).ravel()
         self.written = self._words_with_capitals()
         """How words are written that usually have capitals, by their lower case."""
-        is_known = np.diff(self.columns.indptr) > 0
-        known = {self.lower[number] for number in np.flatnonzero(is_known).tolist()}
+        self._is_known: Mask = np.diff(self.columns.indptr) > 0
+        known = {self.lower[number] for number in np.flatnonzero(self._is_known).tolist()}
         self.bare = self._bare_words(determiners(language))
-        self.name_words = NameWords(language, self.written, known, self.bare)
         self.is_stop: Mask = self._mask(form in rules.tokens.stops for form in self.lower)
+        self.follows_stop, self.precedes_stop = self._near_stop_words()
+        """Whether one of the two words before, or after, is a stop word of the same sentence."""
+        self.name_words = NameWords(language, self.written, known, self.bare)
         self.has_capital: Mask = self._mask(form in self.written for form in self.lower)
         """Whether the word usually has capitals."""
         self._stops, joined = rules.tokens.stops, len(rules.phrases) > 0  # then a word may be counted only in phrases
         content = [
             (counted or joined) and form not in self._stops
-            for form, counted in zip(self.lower, is_known.tolist(), strict=True)
+            for form, counted in zip(self.lower, self._is_known.tolist(), strict=True)
         ]
         self.is_content: Mask = self._mask(content)
         """Whether the word is in the vocabulary and no stop word."""
@@ -178,11 +193,40 @@ class _Tokens:
         bare = (share < MIN_DETERMINED) & (counted >= MIN_TOKENS)
         return frozenset(word for word, number in place.items() if bare[number])
 
+    def _near_stop_words(self) -> tuple[Mask, Mask]:
+        follows = np.append(False, self.joined[:-1] & self.is_stop[:-1])
+        precedes = np.append(self.joined[:-1] & self.is_stop[1:], False)
+        before, after = follows.copy(), precedes.copy()
+        before[1:] |= self.joined[:-1] & follows[:-1]
+        after[:-1] |= self.joined[:-1] & precedes[1:]
+        return before, after
+
+    def apart(self) -> frozenset[str]:
+        """Return the words, in lower case, that are hardly ever part of sentences or have few distinct contexts."""
+        counts, order = np.bincount(self.key, minlength=self.n_keys), np.argsort(self.key, kind="stable")
+        near = np.bincount(self.key, self.follows_stop | self.precedes_stop, self.n_keys) / np.maximum(counts, 1)
+        places = order[_sampled(self.key[order], counts)]
+        ones = np.ones(len(places), dtype=np.int32)
+        words = _Candidates(self, self.key[places].astype(np.int64), places, ones, np.zeros(self.n_keys))
+        return self._smaller(near, MIN_IN_SENTENCES) | self._smaller(words.distinct_contexts(), MIN_CONTEXTS)
+
+    def _smaller(self, values: Array, least: float) -> frozenset[str]:
+        """Return the words, in lower case, whose value is smaller than `least` times the usual one.
+
+        values : one for each stem.
+        """
+        judged = np.bincount(self.key, minlength=self.n_keys) >= _FEW_TOKENS
+        usual = judged & (np.bincount(self._key_of_form, self._is_known, self.n_keys) > 0)
+        smaller = judged & (values < least * (np.median(values[usual]) if usual.any() else 0.0))
+        return frozenset(self.lower[form] for form in np.flatnonzero(smaller[self._key_of_form]).tolist())
+
     @classmethod
     def of(cls, rules: WordRules, texts: Iterable[str], excluded: frozenset[str]) -> _Tokens:
         language = rules.language or OTHER
 
         def prepare(text: str) -> str:
+            if "@" in text:
+                text = _ADDRESS_LINE.sub(_broken, text)
             return language.normalize(_BREAKS.sub(_broken, text), lowercase=False)
 
         characters = phrase_characters(language.joiners, language.pairs)
@@ -269,9 +313,7 @@ class _Candidates:
 
     def distinct_contexts(self) -> Array:
         """Return the number of distinct contexts of each candidate, as a share of its occurrences."""
-        counts, starts = self.counts, np.searchsorted(self.phrase, np.arange(len(self)))
-        rank, of = np.arange(len(self.phrase)) - starts[self.phrase], counts[self.phrase]
-        sampled = np.flatnonzero((of <= _CONTEXTS) | (rank * _CONTEXTS // of != (rank - 1) * _CONTEXTS // of))
+        sampled = _sampled(self.phrase, self.counts)
         before, after = self._neighbors(sampled)
         contexts = _distinct_rows(self.phrase[sampled], before, after)[0]
         taken = np.bincount(self.phrase[sampled], minlength=len(self))
@@ -279,12 +321,8 @@ class _Candidates:
 
     def near_stop_words(self) -> Array:
         """Return the share of the occurrences of each candidate with a stop word among two words before or after."""
-        tokens, joined = self.tokens, self.tokens.joined
-        follows = np.append(joined & np.append(tokens.is_stop[1:], False), False)
-        near_end = follows[:-1] | (joined & follows[1:])
-        follows = np.append(False, joined[:-1] & tokens.is_stop[:-1])
-        near_start = follows | np.append(False, joined[:-1] & follows[:-1])
-        near = near_start[self.first] | near_end[self.first + self.length - 1]
+        last = self.first + self.length - 1
+        near = self.tokens.follows_stop[self.first] | self.tokens.precedes_stop[last]
         return np.bincount(self.phrase, near, len(self)) / np.maximum(self.counts, 1)
 
     def has_capitals(self) -> Array:
@@ -337,8 +375,14 @@ class _Candidates:
 
 
 def _broken(match: re.Match[str]) -> str:
-    """Return the replacement of a match of _BREAKS."""
-    return f"\n.\n{match[1]}\n.\n" if match[1] else "\n.\n"
+    """Return the words of a text without neighbors, so that they are in no phrase and in no sentence."""
+    return "\n.\n".join(["", *_WORDS.findall(match[0]), ""])
+
+
+def _sampled(sorted_numbers: Array, counts: Integers) -> Integers:
+    """Return the positions of at most _CONTEXTS occurrences of each number, evenly spaced."""
+    rank, of = np.arange(len(sorted_numbers)) - (np.cumsum(counts) - counts)[sorted_numbers], counts[sorted_numbers]
+    return np.flatnonzero((of <= _CONTEXTS) | (rank * _CONTEXTS // of != (rank - 1) * _CONTEXTS // of))
 
 
 def _numbered(keys: Integers, places: Integers, least: int) -> tuple[Integers, Integers, Integers]:
