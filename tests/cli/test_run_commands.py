@@ -437,6 +437,12 @@ def test_topics_are_shown_as_a_tree_or_at_one_level(with_levels: Path) -> None:
     assert [int(topic) for topic in re.findall(r"^ +part of (\d) ", shown, flags=re.MULTILINE)] == [
         row["parent"] for row in rows
     ]
+    brief = run("topics", "run", "--level", "4", cwd=with_levels).output.splitlines()
+    names = {topic: f"{topic} {title}" for topic, title in enumerate(above)}
+    assert [line.strip() for line in brief if line.strip() in names.values()] == [
+        names[parent] for parent in dict.fromkeys(row["parent"] for row in rows)
+    ]
+    assert len(brief) == 1 + 2 + 4 + 1  # heading, parents, topics, levels
 
 
 def test_transform_search_and_explore_use_a_level(with_levels: Path) -> None:

@@ -18,6 +18,7 @@ WIDE = 1000
 COMMANDS = (
     ("fit", "letters.jsonl", "-k", "2", "-o", "fitted", "--model", "lda", "--max-iter", "1", "--no-page"),
     ("topics", "run", "--level", "4"),
+    ("topics", "run", "--level", "4", "--documents", "2"),
     ("topics", "tree"),
     ("evaluate", "run"),
     ("topics", "a-folder-that-does-not-exist-because-nobody-has-made-it"),

@@ -324,9 +324,13 @@ def node_tree(run: TopicView, n_words: int) -> Tree | None:
 
 
 def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
-    """Print one line for each of the topics with the largest weights, and the command that shows the others."""
-    screen.print(_short_topic_table(rows, screen.width))
-    if more := _more_topics(rows, str(folder)):
+    """Print one line for each topic of a finer level, below the names of the topics above it.
+
+    Of the reading level, print the topics with the largest weights, and the command that shows the others.
+    """
+    most = _TOPICS_ON_A_SCREEN if rows[0].parent is None else len(rows)
+    screen.print(_short_topic_table(rows[:most], screen.width))
+    if more := _more_topics(len(rows) - most, str(folder)):
         screen.print(more)
 
 
@@ -352,8 +356,7 @@ def _is_terminal() -> bool:
 
 
 def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
-    """Return a table with one line for each of the topics with the largest weights, at most `width` columns wide."""
-    rows = rows[:_TOPICS_ON_A_SCREEN]
+    """Return a table with one line for each topic, at most `width` columns wide."""
     table = _empty_topic_table(rows, "words", width, no_wrap=True)
     words_width = width - len("topic  weight   fit  ") - (len(" npmi  ") if _has_coherence(rows) else 0)
     if any(row.reproducibility for row in rows):
@@ -361,14 +364,17 @@ def _short_topic_table(rows: Sequence[TopicRow], width: int) -> Table:
     labels = [_labels_shown(row, _label_width(width), least=_MOST)[:1] for row in rows]
     if _has_labels(rows):
         words_width -= 2 + max([len("mostly"), *(cell_len(label) for shown in labels for label in shown)])
+    above = None
     for row, shown in zip(rows, labels, strict=True):
+        if row.parent != above:
+            above, heading = row.parent, Text(f"{row.parent} {row.parent_name}", style="dim")
+            table.add_row(*[""] * (len(table.columns) - 1), _cut(heading, words_width))
         _add_topic_row(table, rows, row, shown, _fitting_words(row, words_width))
     return table
 
 
-def _more_topics(rows: Sequence[TopicRow], run: str) -> str:
-    """Return a line that says how many topics `_short_topic_table` leaves out; "" if none."""
-    more = len(rows) - _TOPICS_ON_A_SCREEN
+def _more_topics(more: int, run: str) -> str:
+    """Return a line that says how many topics `print_topics` leaves out; "" if none."""
     return "" if more < 1 else f"{more} more {'topics' if more > 1 else 'topic'}: polyseme topics {run}"
 
 

@@ -12,7 +12,7 @@ import typer
 from polyseme.errors import InputError
 from polyseme.options import OUTPUT, Option
 from polyseme.runs.store import check_is_run
-from polyseme.text.readers.inputs import places
+from polyseme.text.readers.inputs import files_of, places
 
 if TYPE_CHECKING:
     from polyseme.runs.view import TopicView
@@ -26,8 +26,14 @@ def _existing_run(folder: str) -> str:
 
 
 def check_inputs(paths: list[str]) -> None:
-    """Raise InputError if an input does not exist. Commands call this before their slow imports."""
-    places(paths)
+    """Raise InputError if an input does not exist or has no files. Commands call this before their slow imports."""
+    problems: list[str] = []
+    for place in (given := places(paths)):
+        if problems or next(files_of(place, lambda *problem: problems.append(problem[-1])), None) is not None:
+            return
+    name = given[0].name if len(given) == 1 else f"{given[0].name} and {len(given) - 1} more"
+    if not problems:
+        raise InputError(f"No documents were found in {name}: there is nothing in it.")
 
 
 Inputs = Annotated[
