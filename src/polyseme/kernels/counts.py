@@ -303,11 +303,11 @@ class SparseCounts:
 
     def with_values(self, values: Array) -> SparseCounts:
         """Return the counts with these values instead, one per non-zero; zeros are removed."""
-        keep = values > 0
-        kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(self.indptr.dtype)
-        return SparseCounts(
-            kept_before[self.indptr], self.indices[keep], values[keep].astype(self.dtype), self.n_docs, self.n_words
-        )
+        keep, indptr, indices = values > 0, self.indptr, self.indices
+        if not keep.all():
+            kept_before = np.concatenate([[0], np.cumsum(keep)]).astype(indptr.dtype)
+            indptr, indices, values = kept_before[indptr], indices[keep], values[keep]
+        return SparseCounts(indptr, indices, values.astype(self.dtype), self.n_docs, self.n_words)
 
     def improve_rows(self, factor: Array, B: Array, u: Floats, *, passes: int, n_threads: int) -> tuple[Floats, Floats]:
         """Run coordinate ascent on each row of `factor` (rows x width, in place) with B fixed (coordinate.hpp).

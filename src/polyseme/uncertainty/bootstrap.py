@@ -262,17 +262,20 @@ def intervals_of(fits: Resampling, model: Any, groups: Any, n_words: int) -> Boo
 
 
 class _WordPairs:
-    """Documents with pairs of shown words."""
+    """Documents with both of two shown words of a topic."""
 
     def __init__(self, counts: SparseCounts, words: Array) -> None:
-        columns, places = np.unique(words, return_inverse=True)
-        self._places = places.reshape(words.shape)
-        self._present = sp.csr_array(counts.matrix()[:, columns] > 0, dtype=np.float64)
+        present = sp.csc_array(counts.matrix()[:, words.ravel()] > 0, dtype=np.float64)
+        self._shape = (*words.shape, words.shape[1])
+        self._first, self._second = np.tril_indices(words.shape[1])
+        columns = [present[:, first : first + words.shape[1]] for first in range(0, words.size, words.shape[1])]
+        self._together = [own[:, self._first].multiply(own[:, self._second]).T.tocsr() for own in columns]
 
     def coherence(self, weights: Floats) -> Floats:
         """Return the coherence of the words of each topic."""
-        together = np.asarray((self._present.T @ (sp.diags_array(weights) @ self._present)).todense())
-        pairs = together[self._places[:, :, np.newaxis], self._places[:, np.newaxis]]
+        pairs = np.empty(self._shape)
+        for own, together in zip(pairs, self._together, strict=True):
+            own[self._first, self._second] = own[self._second, self._first] = together @ weights
         return coherence_of(Cooccurrence(pairs, round(weights.sum()), "documents", None)).topics
 
 
