@@ -73,6 +73,8 @@ _SUBSTITUTION_COLORS = {
     "C>A": "#1bb8e8", "C>G": "#1a1a1a", "C>T": "#dd2a26", "T>A": "#b5b3b3", "T>C": "#8fc255", "T>G": "#e0a9a5",
 }  # fmt: skip
 """The colors by which readers recognize substitutions, slightly darker on white than usual."""
+_LINE_STYLES = ("-", "--", "-.", ":")
+"""Lines of groups, so that one that covers another shows it."""
 _LABEL_PLACES = ((4, 0), (-4, 0), (4, 7), (4, -7), (-4, 7), (-4, -7), (4, 13), (4, -13), (-4, 13), (-4, -13))
 """Places of the name of a point, to the right and up, in typographic points."""
 _LINE = 0.28
@@ -474,7 +476,8 @@ def plot_effects(
                 ax.scatter(places, shares.estimate, s=22, color=color, label=label, zorder=3)
             else:
                 ax.fill_between(found.values, shares.low, shares.high, color=color, alpha=0.2, linewidth=0)
-                ax.plot(found.values, shares.estimate, color=color, label=label)
+                style = _LINE_STYLES[place % len(_LINE_STYLES)]
+                ax.plot(found.values, shares.estimate, color=color, linestyle=style, label=label)
     if groups:
         names = [_literal(textwrap.shorten(group, 20, placeholder="…")) for group in groups]
         ax.set_xticks(range(len(groups)), names)
@@ -527,6 +530,7 @@ def plot_volcano(contrasts: WordContrasts, topic: int, *, n_words: int = 15, ax:
     ax.set_xlabel(f"log2 ratio of topic {topic} to other topics, shrunk")
     ax.set_ylabel("ratio / standard error")
     ax.set_yscale("symlog", linthresh=5)
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.axvline(0, color="0.6", linewidth=0.8)
     ax.margins(x=0.1, y=0.08)
     ax.grid(alpha=0.3)
@@ -605,10 +609,11 @@ def plot_over_time(timeline: Timeline, *, topics: Sequence[int] | None = None, a
     bars = 0.15 * top * timeline.documents / max(timeline.documents.max(), 1)
     ax.bar(places, bars, bottom=-0.17 * top, color="0.75", width=0.8)
     ax.text(-0.5, -0.02 * top, f"documents (at most {timeline.documents.max():,})", fontsize=7, color="0.4", va="top")
+    ax.set_yticks([tick for tick in ax.get_yticks() if tick >= 0])
     ax.set_ylim(-0.17 * top, 1.02 * top)
     step = -(-len(places) // 12)
     ax.set_xticks(places[::step], [_literal(name) for name in timeline.periods[::step]], fontsize=8)
-    ax.yaxis.set_major_formatter(lambda value, _: "" if value < 0 else f"{round(100 * value, 6):g}%")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{round(100 * value, 6):g}%")
     ax.set_ylabel(f"share of the topic, {timeline.level:.0%} interval")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
