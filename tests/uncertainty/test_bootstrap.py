@@ -118,14 +118,9 @@ def test_a_sample_of_many_documents_gives_the_same_errors(corpus):
     X = drawn(1200).counts()
     model, groups = fitted(X), ["a", "b"] * 600
     every, part = (
-        intervals_of(
-            Resampling(
-                model, X, 60, clusters=None, level=0.95, n_simulations=4, random_state=0, n_jobs=1, progress=None,
-                most_documents=most,
-            ), model, groups, 5,
-        )
+        intervals_of(Resampling(model, X, 60, n_simulations=4, n_jobs=1, most_documents=most), model, groups, 5)
         for most in (None, 400)
-    )  # fmt: skip
+    )
     seen = TOPICS > 5e-3
     ratios = part.topic_word.error[seen] / every.topic_word.error[seen]
     assert 0.8 < np.median(ratios) < 1.25

@@ -15,7 +15,7 @@ from polyseme.options import named
 from polyseme.runs.documents import COLUMNS
 from polyseme.text.readers.inputs import LABEL_SEPARATOR
 from polyseme.uncertainty.groups import GroupComparison, GroupWord, compare_words
-from polyseme.uncertainty.resampling import MOST_DOCUMENTS, N_SIMULATIONS, Population, Resampling
+from polyseme.uncertainty.resampling import MOST_DOCUMENTS, Population, Resampling
 from polyseme.uncertainty.shares import shares_of
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def resampling_of(
         assert corpus.rows is not None
         population = Population(all_documents.n_documents, corpus.rows, all_documents.count_parts)
     return Resampling(
-        view.model, corpus.counts, n_resamples, clusters=clusters, level=level, n_simulations=N_SIMULATIONS,
-        random_state=random_state, n_jobs=None, progress=progress, population=population,
+        view.model, corpus.counts, n_resamples, clusters=clusters, level=level, random_state=random_state,
+        progress=progress, population=population,
     )  # fmt: skip
 
 

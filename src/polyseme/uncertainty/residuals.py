@@ -99,8 +99,8 @@ def residual_test(
         model, X = model.model, model.counts
     check_integer("n_simulations", n_simulations, least=1)
     fits = Resampling(
-        model, X, 2, clusters=None, level=0.95, n_simulations=n_simulations, random_state=random_state, n_jobs=n_jobs,
-        progress=progress, most_documents=None,
+        model, X, 2, n_simulations=n_simulations, random_state=random_state, n_jobs=n_jobs, progress=progress,
+        most_documents=None,
     )  # fmt: skip
     totals = fits.counts.word_totals(None)
     columns = np.sort(np.argsort(-totals, kind="stable")[:_MOST_WORDS])

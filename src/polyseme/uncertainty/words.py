@@ -142,10 +142,7 @@ def word_contrasts(
         raise InputError(f"against must be 'others' or 'next', got {against!r}.")
     if X is None:
         model, X = model.model, model.counts
-    fits = Resampling(
-        model, X, 2, clusters=None, level=0.95, n_simulations=n_simulations, random_state=random_state, n_jobs=n_jobs,
-        progress=None,
-    )  # fmt: skip
+    fits = Resampling(model, X, 2, n_simulations=n_simulations, random_state=random_state, n_jobs=n_jobs)
     fitted, counts = fits.fitted, fits.counts
     topics = fitted.topic_word.astype(np.float64)
     theta = MaximumLikelihood().weights(counts, fitted.topic_word, None, n_threads=1).doc_topic.astype(np.float64)
