@@ -17,8 +17,8 @@ The estimators were chosen with other seeds (0 to 60, 5000 to 5099) on corpora o
         [--repetitions 200] [--first 0] [--resamples 50] [--clusters 0] [--simulations 12] [--draws]
         [--append FILE]
 
-With --append, the figures of every repetition are added to a file, so that a cell can be computed in pieces
-(--first); --summarize FILE prints the table of all of them.
+With --append, the figures of every repetition are added to a file, and repetitions that it has are not computed again,
+so that the table can be computed in pieces; --summarize FILE prints the table of all of them.
 """
 
 from __future__ import annotations
@@ -125,10 +125,7 @@ def repetition(
     membership = np.array([data["group"] == 0, data["group"] == 1, shuffled == 0, shuffled == 1], dtype=float)
     model = PLSA(n_topics, init=(None, topics), n_jobs=1).fit(X)
     clusters = data["clusters"] if n_clusters else None
-    fits = KeptFits(
-        model, X, n_resamples, clusters=clusters, level=0.95, n_simulations=n_simulations, random_state=seed, n_jobs=1,
-        progress=None,
-    )  # fmt: skip
+    fits = KeptFits(model, X, n_resamples, clusters=clusters, n_simulations=n_simulations, random_state=seed, n_jobs=1)
     found = intervals_of(fits, model, sp.csr_array(membership), 10)
     assert found.groups is not None
     table = {"group": data["group"].astype(float), "x": data["x"], "noise": data["noise"]}
@@ -151,6 +148,10 @@ def repetition(
         by_draws = effects_by_draws(data, model.components_.astype(float), prior, seed)
         figures += (covered(by_draws, truth).mean(),)
     return [float(figure) for figure in figures]
+
+
+def read_results(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def summarize(results: list[dict]) -> None:
@@ -186,15 +187,18 @@ def main() -> None:
     parser.add_argument("--summarize", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     if arguments.summarize:
-        summarize([json.loads(line) for line in arguments.summarize.read_text(encoding="utf-8").splitlines()])
+        summarize(read_results(arguments.summarize))
         return
     describe_machine()
-    results = []
+    results = read_results(arguments.append) if arguments.append and arguments.append.exists() else []
+    done = {(*result["cell"], result["number"]) for result in results}
     for n_documents, n_topics, length in product(arguments.documents, arguments.topics, arguments.lengths):
         for number in range(arguments.first, arguments.first + arguments.repetitions):
             cell = (
                 n_topics, n_documents, length, arguments.resamples, arguments.clusters, arguments.simulations,
             )  # fmt: skip
+            if (*cell, number) in done:
+                continue
             started = process_time()
             figures = repetition(*cell, 1000 + number, arguments.draws)
             results.append({"cell": cell, "figures": figures, "seconds": process_time() - started, "number": number})
