@@ -67,6 +67,14 @@ def test_only_prose_is_complete(text, complete):
     assert [sentence.complete for sentence in split_sentences(text)] == [complete]
 
 
+def test_marks_of_items_are_left_out_only_at_the_start_of_a_line():
+    text = "The sizes of 1024 (or 1536, and 1792) may stay - so the standard says.\n- Call f(dtype, other(s)) for them."
+    assert [sentence.text for sentence in split_sentences(text)] == [
+        "The sizes of 1024 (or 1536, and 1792) may stay - so the standard says.",
+        "Call f(dtype, other(s)) for them.",
+    ]
+
+
 def test_a_sentence_that_begins_in_lower_case_is_incomplete():
     text = "and so on. The harbor was closed for the winter. Ships waited in the bay for many days."
     assert [sentence.complete for sentence in split_sentences(text)] == [False, True, True]

@@ -147,16 +147,17 @@ def _blocks(text: str, *, quoted: bool) -> Iterator[tuple[str, bool]]:
     block, last, last_is_table = "", "", False
     for line in lines:
         is_table = _TABLE_LINE.search(line) is not None
+        item = _ITEM.match(line)
         skipped = not any(map(str.isalnum, line)) or (not quoted and _QUOTED_LINE.match(line) is not None)
         short = width > _MAX_WRAPPED or len(last) < _FULL_LINE * width
         if block and (
-            skipped or is_table or last_is_table or _ITEM.match(line) or (short and not line[:1].islower())
+            skipped or is_table or last_is_table or item or (short and not line[:1].islower())
         ):  # fmt: skip
             yield block, last_is_table
             block = ""
         if not skipped:
             joint = "" if not block or (WITHOUT_SPACES.match(block[-1]) and WITHOUT_SPACES.match(line[0])) else " "
-            block += joint + " ".join(_ITEM.sub("", line, count=1).split())
+            block += joint + " ".join(line[item.end() if item else 0 :].split())
         last, last_is_table = line, is_table
     if block:
         yield block, last_is_table
