@@ -168,6 +168,8 @@ FITTING = (
 
 DUPLICATES = Option("duplicates", "Keep documents that are near-duplicates of others in the fit, or leave them out.",
                     INPUT, default="keep", choices=("keep", "drop"))
+REPEATED_LINES = Option("repeated_lines", "Count lines that several documents have, such as signatures, in all of them "
+                        "or once.", INPUT, default="all", choices=("all", "once"))
 PAGE_TEXT = Option("page_text", "How much of each document's text the page contains; auto: all of a corpus below 5 MB, "
                    "else excerpts.", OUTPUT, default="auto", choices=("auto", "full", "excerpt", "none"))
 RUN_OUTPUT = Option("output", "Folder to write, by default INPUT-run.", OUTPUT, Path, flags=("-o", "--output"),
@@ -184,7 +186,10 @@ WRITING = (
            "characters.", LONG_FITS, bool, flags=("--shards/--in-memory",)),
     Option("checkpoint", "Seconds between two checkpoints.", LONG_FITS, float, 10.0, metavar="SECONDS", least=0.0),
 )
-FIT = (*COLUMNS, *SAMPLING, DUPLICATES, LANGUAGES, *FILES, *COUNTING, *FITTING[:3], LABELS_FROM, *FITTING[3:], *WRITING)
+FIT = (
+    *COLUMNS, *SAMPLING, DUPLICATES, REPEATED_LINES, LANGUAGES, *FILES, *COUNTING, *FITTING[:3], LABELS_FROM,
+    *FITTING[3:], *WRITING,
+)
 """Options of `polyseme.fit`."""
 
 LEVEL = Option("level", "Use the level with N topics, by default the reading level.", None, int, metavar="N", least=1)

@@ -21,6 +21,7 @@ from polyseme.runs.documents import Labels, unique_ids
 from polyseme.runs.junk import SAMPLE, TokenSample
 from polyseme.runs.names import MAX_DOCUMENTS, RunPhrases
 from polyseme.runs.store import RunStore
+from polyseme.text.lines import texts_to_count
 from polyseme.utils import sample_rows
 
 MAX_NUMBERS_IN_MEMORY = 1 << 27
@@ -149,7 +150,8 @@ class RunCorpus:
         stored = self.store.texts
         rows = sample_rows(0 if stored is None else self.n_documents, size, 0)
         places = rows if self.rows is None else self.rows[rows]
-        return rows, (stored[row] for row in places.tolist())
+        texts = (stored[row] for row in places.tolist())
+        return rows, texts_to_count(texts, once=self.store.info.repeated_lines == "once")
 
     @cached_property
     def phrases(self) -> RunPhrases:

@@ -28,6 +28,7 @@ from polyseme.runs.settings import FitSettings
 from polyseme.runs.store import SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import RunDraft
 from polyseme.selection.reading import FEW_DOCUMENTS
+from polyseme.text.lines import texts_to_count
 from polyseme.text.readers.inputs import Document
 from polyseme.text.readers.reader import Reader
 from polyseme.text.vectorizer import Vectorizer
@@ -38,6 +39,8 @@ MAX_CHARACTERS = 2**30
 """Characters of the longest corpus that is counted in memory, unless `shards` is given."""
 SHORT_DOCUMENT = 8
 """With fewer counted words per document on average, a note says that they are too few."""
+REPEATED_LINES = 0.02
+"""If a larger share of the lines repeats those of earlier documents, a note says that they can be counted once."""
 _UPDATE_EVERY = 512
 """Documents between two updates of the progress bar of counting."""
 
@@ -48,7 +51,8 @@ def read_documents(draft: RunDraft, reader: Reader, settings: FitSettings) -> Ru
     vectorizer = Vectorizer(**settings.counting)
     drop = settings.duplicates == "drop"
     chosen = LanguageFilter(settings.languages)
-    with draft.recorder(texts=settings.keep_texts, drop=drop) as recorder:
+    once = settings.repeated_lines == "once"
+    with draft.recorder(texts=settings.keep_texts, drop=drop, once=once) as recorder:
         try:
             in_memory = learn_words(
                 reader,
@@ -66,6 +70,14 @@ def read_documents(draft: RunDraft, reader: Reader, settings: FitSettings) -> Ru
         duplicates.check_distinct()
     if duplicates.found:
         draft.report.note(duplicates.note)
+    lines = recorder.lines
+    repeated = f"{lines.n_left_out:,} of {pluralize(lines.n_lines, 'line')} repeat those of earlier documents"
+    if once and lines.n_left_out:
+        draft.report.note(f"{repeated}: not counted again.")
+    elif lines.n_left_out > REPEATED_LINES * lines.n_lines:
+        draft.report.note(
+            f"{repeated}, such as signatures: counted ({named('repeated_lines', 'once')} counts each line once)."
+        )
     write_atomically(draft.folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
     draft.run.store.vectorizer = vectorizer
     if vectorizer.language_ is not None and settings.counting["language"] == "auto":
@@ -80,6 +92,7 @@ def read_documents(draft: RunDraft, reader: Reader, settings: FitSettings) -> Ru
         languages=vars(vectorizer).get("languages_", {}),
         documents=reader.documents - chosen.left_out - duplicates.found * drop,
         duplicates=duplicates,
+        repeated_lines=stored["repeated_lines"],
         words=len(vectorizer.vocabulary_),
         left_out={
             **reader.dropped,
@@ -156,7 +169,8 @@ def write_counts(draft: RunDraft) -> RunInfo:
             write_shards([corpus.counts], folder, vocabulary=store.vocabulary)
         else:
             with draft.report.stage("Writing shards", unit="documents") as update:
-                texts = _with_progress(store.texts, draft.info.documents, update)
+                texts = texts_to_count(store.texts, once=draft.info.repeated_lines == "once")
+                texts = _with_progress(texts, draft.info.documents, update)
                 write_shards(texts, folder, vectorizer=store.vectorizer)
     manifest, n_documents = DiskCorpus(folder).manifest, draft.info.documents
     if n_documents < FEW_DOCUMENTS:

@@ -268,6 +268,8 @@ class RunInfo:
     in_memory: bool = True
     """Whether the words were counted and the model was fitted in memory."""
     duplicates: Duplicates = field(default_factory=Duplicates)
+    repeated_lines: Literal["all", "once"] = "all"
+    """Whether lines that several documents have are counted in all of them, or in the first one only."""
     languages: dict[str, float] = field(default_factory=dict)
     """Shares of documents by language, "other" for unknown ones, if the languages were detected."""
     left_out: dict[str, int] = field(default_factory=dict)

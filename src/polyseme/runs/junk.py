@@ -249,6 +249,9 @@ def junk_notes(junk: Mapping[int, Mark], folder: str | None = None) -> list[str]
     if of_kind["place"] or of_kind["repeated"]:
         command = f"polyseme edit {folder} --ban WORD,WORD --refit" if folder else "run.edit(ban=[...], refit=True)"
         notes.append(f"To remove words that are not about a subject: {command}")
+    if of_kind["repeated"]:
+        argument = "--repeated-lines once" if folder else "repeated_lines='once'"
+        notes.append(f"To count lines that repeat, such as signatures, only once: fit with {argument}")
     if of_kind["copies"]:
         argument = "--duplicates drop" if folder else "duplicates='drop'"
         notes.append(f"To leave out copies: fit with {argument}")

@@ -177,9 +177,9 @@ def merge_runs(
         title=None if output is None else output.resolve().name, command=tuple(command), **version_info(),
     )  # fmt: skip
     with new_run(output, info, {}, report, overwrite=overwrite) as draft:
-        documents = _Documents(runs)
+        documents, once = _Documents(runs), first.repeated_lines == "once"
         write_atomically(draft.folder / VECTORIZER_FILE, json.dumps(vectorizer.to_dict()).encode())
-        with report.stage("Counting the words of all runs"), draft.recorder(texts=True) as recorder:
+        with report.stage("Counting the words of all runs"), draft.recorder(texts=True, once=once) as recorder:
             shards = write_shards(recorder.record(documents), draft.folder / SHARDS_FOLDER, vectorizer=vectorizer)
         for note in documents.clashes:
             report.note(note)

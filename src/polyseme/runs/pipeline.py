@@ -61,6 +61,7 @@ def fit(
     noise: int = 0,
     uncategorized: bool = False,
     duplicates: str = "keep",
+    repeated_lines: str = "all",
     keep_texts: bool = True,
     namer: Namer | None = None,
     page: bool = True,
@@ -154,6 +155,10 @@ def fit(
         What to do with near-duplicates: documents that share at least 85% of their sequences of three words with an
         earlier document. "keep" counts them in the fit; lists of documents show only one of them. "drop" leaves them
         out.
+    repeated_lines : {"all", "once"}, default="all"
+        Where to count lines of at least 20 characters that several documents have, such as signatures, disclaimers and
+        quotes: in all of them, or in the first one only. With "once", a document of which more than half repeats
+        earlier ones keeps all its lines. The texts of the run do not change.
     keep_texts : bool, default=True
         Whether the run stores the texts.
     namer : callable, mapping of int to str, sequence of str or None, default=None

@@ -37,6 +37,8 @@ class FitSettings:
     """Whether to count and fit from files; None decides by the length of the texts."""
     duplicates: str
     """Whether to keep or to drop documents that are near-duplicates of others."""
+    repeated_lines: str
+    """Whether lines that several documents have are counted in all of them, or once."""
     languages: str
     """Documents to fit by language: ALL, MAJORITY, or a language."""
 
@@ -65,6 +67,7 @@ class FitSettings:
             keep_texts=values["keep_texts"],
             shards=values["shards"],
             duplicates=values["duplicates"],
+            repeated_lines=values["repeated_lines"],
             languages=values["languages"],
         )
 

@@ -153,10 +153,11 @@ def _append(run: Run, draft: RunDraft, documents: _NewDocuments) -> tuple[DiskCo
     Returns all counts, and the near-duplicates among all documents.
     """
     drop = run.info.duplicates.mode == "drop"
+    once = run.info.repeated_lines == "once"
     draft.link(run, VECTORIZER_FILE, SHARDS_FOLDER)
     with (
         draft.report.stage("Reading and counting", unit="MB", size=1e6) as update,
-        draft.recorder(texts=run.store.documents.has_texts, drop=drop, after=run) as recorder,
+        draft.recorder(texts=run.store.documents.has_texts, drop=drop, once=once, after=run) as recorder,
     ):
         new = recorder.record(documents.of(run, update))
         shards = append_to_shards(new, draft.folder / SHARDS_FOLDER, _RunCounter(run))

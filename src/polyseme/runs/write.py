@@ -129,11 +129,13 @@ class RunDraft:
     # parts of the run
 
     @contextmanager
-    def recorder(self, *, texts: bool, drop: bool = False, after: Run | None = None) -> Iterator[DocumentRecorder]:
+    def recorder(
+        self, *, texts: bool, drop: bool = False, once: bool = False, after: Run | None = None
+    ) -> Iterator[DocumentRecorder]:
         """Yield a recorder of documents, as `DocumentRecorder` describes it."""
         with (
             NearDuplicates(self.folder / _SHINGLES_FILE) as finder,
-            DocumentRecorder(self.folder, finder, texts=texts, drop=drop, after=after) as recorder,
+            DocumentRecorder(self.folder, finder, texts=texts, drop=drop, once=once, after=after) as recorder,
         ):
             yield recorder
 
