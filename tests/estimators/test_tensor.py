@@ -315,7 +315,6 @@ def test_memory_does_not_grow_with_non_zeros_times_topics():
         (X3 * 0, "every count is zero"),
         (X3[:, :0], "Mode 1 of the tensor has size 0"),
         (X3.astype(complex), "real numbers"),
-        ({"a": ["x", "x"], "b": ["u", "u"], "n": [1, 2]}, "duplicate entries"),
         ({"a": ["x", "y"], "b": ["u", "u"], "n": [1, -2]}, "Negative values in data"),
         ({"a": ["x", None], "b": ["u", "u"], "n": [1, 2]}, "missing values"),
         ({"a": ["x", "y"], "n": [1, 2]}, "at least two modes"),
@@ -330,9 +329,15 @@ def test_wrong_data_raises(data, words):
     assert words in sentence(error)
 
 
-def test_duplicate_entries_of_an_array_raise():
-    with pytest.raises(InputError, match="duplicate entries"):
-        fitted(sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1], [0, 0])), (2, 2, 2)))
+def test_counts_of_the_same_items_are_added():
+    coords = ([0, 0, 1], [1, 1, 0], [0, 0, 1])
+    twice = sp.coo_array((np.array([200, 100, 7], np.uint8), coords), (2, 2, 2))  # 300 does not fit in eight bits
+    once = sp.coo_array((np.array([300, 7]), ([0, 1], [1, 0], [0, 1])), (2, 2, 2))
+    assert fitted(twice).n_tokens_ == 307
+    np.testing.assert_array_equal(fitted(twice).factor_0_, fitted(once).factor_0_)
+    rows = fitted({"a": ["x", "y", "x"], "b": ["u", "v", "u"], "n": [1.0, 2.0, 4.0]}, counts="n")
+    sums = fitted({"a": ["x", "y"], "b": ["u", "v"], "n": [5.0, 2.0]}, counts="n")
+    assert rows.log_likelihood_ == sums.log_likelihood_
 
 
 @pytest.mark.parametrize(

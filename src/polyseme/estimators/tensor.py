@@ -514,17 +514,14 @@ def _table_data(X: Any, modes: Sequence[str] | None, counts: str | None) -> Tens
         labels.append([_plain(label) for label in items.tolist()])
         coords.append(np.asarray(inverse, dtype=np.int64).ravel())
     shape = tuple(len(names) for names in labels)
-    if counts is not None:
-        return _checked_tensor(tuple(coords), np.asarray(X[counts]), shape, labels)
-    order = np.lexsort(coords)
-    starts = new_tuples([index[order] for index in coords])
-    events = np.diff(np.append(starts, order.size)).astype(np.int64)
-    return _checked_tensor(tuple(index[order[starts]] for index in coords), events, shape, labels)
+    values = np.ones(coords[0].size if coords else 0, dtype=np.int64) if counts is None else np.asarray(X[counts])
+    return _checked_tensor(tuple(coords), values, shape, labels)
 
 
 def _checked_tensor(
     coords: tuple[Array, ...], values: Array, shape: tuple[int, ...], labels: list[list[Any]] | None
 ) -> TensorData:
+    """Return the positive counts. Those of the same tuple are added, as in a sparse matrix."""
     if len(shape) < 2:
         raise InputError(f"A tensor needs at least two modes, got {len(shape)}.")
     for mode, size in enumerate(shape):
@@ -539,8 +536,11 @@ def _checked_tensor(
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
     order = np.lexsort(coords)
-    if new_tuples([index[order] for index in coords]).size < order.size:
-        raise InputError("The tensor has duplicate entries: add them up first, for example with sum_duplicates().")
+    starts = new_tuples([index[order] for index in coords])
+    if starts.size < order.size:
+        kind = values.dtype if values.dtype.kind == "f" else np.int64  # a sum may not fit in fewer bits
+        values = np.add.reduceat(values[order], starts, dtype=kind)
+        coords = tuple(index[order[starts]] for index in coords)
     positive = values > 0
     return TensorData(tuple(index[positive] for index in coords), values[positive], shape, labels)
 
