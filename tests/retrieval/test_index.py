@@ -384,6 +384,12 @@ def test_results_are_a_sequence_and_convert_to_plain_values(index):
     assert set(plain["hits"][0]["words"][0]) == {"word", "weight", "in_query", "in_document"}
 
 
+def test_printed_results_show_the_id_of_a_document_without_a_title():
+    index = SearchIndex(np.eye(2), ["one", "two"], ids=["first", "second"], titles=["A title", ""])
+    rows = repr(index.search("one two")).splitlines()[-2:]
+    assert [row.split(maxsplit=2)[2] for row in rows] == ["A title", "second"]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_results_are_the_same_after_pickle(index, method):
     found = index.search("jaguar engine", 3, method=method)

@@ -136,6 +136,15 @@ def test_a_document_of_both_runs_is_kept_once_and_clashing_ids_are_named(
     assert "1 document of" in capsys.readouterr().err
 
 
+def test_runs_of_the_same_documents_are_merged() -> None:
+    texts = ["red wine cheese bread", "bass guitar drums song", "car road wheel engine"] * 4
+    three, one = (polyseme.fit(texts, n_topics, language=None, random_state=0) for n_topics in (3, 1))
+    merged = merge([three, one])
+    assert merged.info.documents == len(texts)
+    assert merged.info.model.n_topics == 4  # the only topic of the second run overlaps with the others by a third
+    assert merged.info.fitted_to == ((0, len(texts)),) * 4
+
+
 def test_new_topics_are_found_in_a_merged_run(runs: list[polyseme.Run], merged: polyseme.Run) -> None:
     """The test needs the documents that each topic was fitted to."""
     spans = dict(zip(planted_of(merged), merged.info.fitted_to, strict=True))

@@ -180,7 +180,7 @@ class Results(Printed, Sequence[Hit]):
     def _printed_table(self) -> Table:
         unknown = "".join(f"\nunknown: {found.word}" for found in self.unknown)
         heading = f"{pluralize(len(self), 'hit')} of {self.method}{unknown}"
-        rows = [(str(hit.rank), f"{hit.score:.2f}", visible(hit.title, one_line=True)) for hit in self.hits]
+        rows = [(str(hit.rank), f"{hit.score:.2f}", visible(hit.title or hit.id, one_line=True)) for hit in self.hits]
         return Table("\n".join(filter(None, (heading, self.note))), ("rank", "score", "title"), rows)
 
     def to_dict(self, n_words: int = 10) -> dict[str, Any]:

@@ -331,6 +331,8 @@ def _fitted_to(
         for run, part in topic.parts.items():
             first, last = (runs[run].info.fitted_to or [(0, len(kept[run]))] * (part + 1))[part]
             rows += [int(starts[run]) + sum(kept[run][:row]) for row in (first, last)]
+            if not all(kept[run][first:last]):
+                rows.append(0)  # some of its documents are those of a run before it
         ranges.append((min(rows), max(rows)))
     return tuple(ranges)
 
