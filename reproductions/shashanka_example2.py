@@ -214,8 +214,8 @@ def example_2_findings(runs: Runs) -> list[Finding]:
         Finding("Example 2: the bases are recovered", "RMS errors 0.06, 0.21, 0.42 on one data set, \"successfully\"",
                 f"worst of three, median of {len(runs[10, 0.0]['FastICA'])} seeds: {_two(paper)} in 10 and 91 "
                 f"dimensions. Medians of all three in 10: {_three(runs, METHODS[0])}, much like the paper's, if EM "
-                f"starts from uniform random numbers, and {_three(runs, METHODS[1])} from PLSA's own start, near the "
-                "mean, with its default solver: fits without error are not unique",
+                f"starts from uniform random numbers, and {_three(runs, METHODS[1])} from PLSA's own start, groups "
+                "of points, with its default solver: fits without error are not unique",
                 verdict("similar errors, but no recovery", min(paper) > 0.1)),
         Finding("Example 2: better than ICA", "ICA has 0.29, 0.34, 0.7 on the same data",
                 f"best-case FastICA {_two(ica)}; the paper's algorithm is below it in {min(paper_wins):.0%} to "
