@@ -92,6 +92,19 @@ def test_the_object_before_an_edit_describes_the_run_before(run: polyseme.Run) -
     np.testing.assert_array_equal(mapped, edited.doc_topic)
 
 
+def test_an_object_whose_run_was_written_again_says_so_and_not_that_files_are_damaged(run: polyseme.Run) -> None:
+    opened = polyseme.open_run(run.path)
+    edited = run.edit(delete=[0])
+    for stale in (run, opened):
+        vars(stale.store).pop("model", None)
+        with pytest.raises(ModelFileError, match=r"has been written again since it was opened: use the result"):
+            stale.store.model  # noqa: B018
+    model = edited.path / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:-1])
+    with pytest.raises(ModelFileError, match="is damaged"):
+        edited.store.load_model(2)
+
+
 def test_the_model_file_of_a_run_is_loaded_with_its_documents(run: polyseme.Run) -> None:
     model = polyseme.load(run.path / "model.safetensors")
     np.testing.assert_array_equal(model.doc_topic_, run.model.doc_topic_)

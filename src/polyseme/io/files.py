@@ -566,6 +566,8 @@ class FileManifest:
         self.entries = dict(entries or {})
         self._listed_in, self._remedy = listed_in, remedy
         self._checked: set[str] = set()
+        self.is_replaced: Callable[[], bool] | None = None
+        """Whether the folder has been written again since it was opened; None if nobody knows."""
 
     def add(self, name: str) -> None:
         """Add a file, or update its entry after it was written again. Also flush it to disk."""
@@ -643,5 +645,14 @@ class FileManifest:
             raise self._error(name, "is not a regular file, or is behind a link")
         return status.st_size
 
+    def damage(self, message: str) -> ModelFileError:
+        """Return the error with this message, or with another one if the folder has been written again."""
+        if self.is_replaced is not None and self.is_replaced():
+            message = (
+                f"{self.folder} has been written again since it was opened: use the result of that call, or open it "
+                "again."
+            )
+        return ModelFileError(message)
+
     def _error(self, name: str, problem: str) -> ModelFileError:
-        return ModelFileError(f"{self.folder / name} {problem}; {self._remedy}.")
+        return self.damage(f"{self.folder / name} {problem}; {self._remedy}.")

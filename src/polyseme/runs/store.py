@@ -13,7 +13,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -272,7 +272,9 @@ class RunStore:
         """Read run.json. Raise InputError if the folder is not a run, ModelFileError if run.json is damaged."""
         check_is_run(path)
         path = path.resolve()
-        return cls(path, *read_sealed(path / RUN_FILE, RunInfo))
+        store = cls(path, *read_sealed(path / RUN_FILE, RunInfo))
+        store._notice_changes()
+        return store
 
     def current(self) -> RunStore:
         """Return this store, or the run that has replaced it in its folder."""
@@ -285,6 +287,11 @@ class RunStore:
         files.check_sizes(skip=output_only_files(files))
         self.files.entries.clear()
         self.files.entries.update(files.entries)
+        self._notice_changes()
+
+    def _notice_changes(self) -> None:
+        """Let errors of the files say whether the run has been written again since it was opened."""
+        self.files.is_replaced = partial(_has_other_digest, self.path, self.digest)
 
     def write(self) -> None:
         """Write run.json, which makes the folder a run."""
@@ -293,6 +300,7 @@ class RunStore:
     def move(self, path: Path, owner: Any = None) -> None:
         """Use the folder `path`, to which the folder of the run was renamed."""
         self.path, self.files, self.owner = path, self.files.with_folder(path), owner
+        self._notice_changes()
         for name in ("shards", "documents"):  # which have the old path
             vars(self).pop(name, None)
 
@@ -384,12 +392,19 @@ class RunStore:
 
     def damaged(self, problem: str) -> ModelFileError:
         """Return the error to raise for a run whose files contradict each other."""
-        return ModelFileError(f"{self.path} is damaged: {problem}; restore it, or fit again.")
+        return self.files.damage(f"{self.path} is damaged: {problem}; restore it, or fit again.")
 
     def require(self, condition: bool, problem: str) -> None:
         """Raise the error of `damaged` unless a condition holds."""
         if not condition:
             raise self.damaged(problem)
+
+
+def _has_other_digest(path: Path, digest: str) -> bool:
+    try:
+        return read_sealed(path / RUN_FILE, RunInfo)[2] != digest
+    except ModelFileError:
+        return False
 
 
 def level_folder(n_topics: int) -> str:
