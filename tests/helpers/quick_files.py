@@ -11,8 +11,8 @@ from polyseme.io import parquet
 def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr) -> Callable[[], None]:
     """Let all readers of Parquet files use one process, because starting a process takes most of the time.
 
-    The process continues after a reader that is no longer needed and after one that refuses a file. Other errors can
-    leave an answer unread, so they end the process. A forked child starts its own process. `replace` sets an attribute,
+    The process continues after a reader that has read its files and after one that refuses a file. Otherwise an answer
+    may be unread, and the process ends. A forked child starts its own process. `replace` sets an attribute,
     and may restore it later. Returns a function that ends the process.
     """
     program, start, end = parquet._CHILD, parquet.ParquetReader.__enter__, parquet.ParquetReader.__exit__
@@ -28,7 +28,7 @@ def reuse_the_reading_process(replace: Callable[[Any, str, Any], None] = setattr
         return start(self)
 
     def leave(self: Any, kind: Any = None, *error: object) -> None:
-        is_clean = kind in (None, GeneratorExit) or (kind is ValueError and _is_running(self._process))
+        is_clean = kind is None or (kind is ValueError and _is_running(self._process))
         if is_clean and not waiting and program == parquet._CHILD:
             waiting.append(self._process)
         else:

@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.spawn import get_executable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -122,49 +122,57 @@ class ParquetReader:
         self._process.communicate()
 
     def slices(self, path: Path, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield at least one frame of consecutive rows, one in memory at a time. Columns may have lists of numbers."""
+        """Yield at least one frame of consecutive rows. Columns may have lists of numbers.
+
+        The child process reads the next frame while the caller uses one.
+        """
         start, n_rows, total = 0, _FIRST_ROWS, 0
+        size = self._request(path, columns, (start, n_rows))
         while True:
-            frame = self._read(path, columns, (start, n_rows))
+            frame = self._frame(size)
             total += frame.estimated_size() + _BYTES_PER_ROW * frame.height
-            if total > max(_MAX_BYTES, _MAX_RATIO * path.stat().st_size):
+            if total > max(_MAX_BYTES, _MAX_RATIO * size):
                 raise ValueError("its values are too large for the size of the file")
-            yield frame
             if frame.height < n_rows:
+                yield frame
                 return
             start += n_rows
             n_rows = min(max(1, _BYTES_AT_A_TIME * frame.height // max(frame.estimated_size(), 1)), _MAX_ROWS)
+            size = self._request(path, columns, (start, n_rows))
+            yield frame
 
-    def _read(self, path: Path, columns: Sequence[str], rows: tuple[int, int]) -> Any:
-        """Return a frame. rows : the first row and the number of rows."""
-        import polars as pl
-
+    def _request(self, path: Path, columns: Sequence[str], rows: tuple[int, int]) -> int:
+        """Ask for some rows: the first row and the number of rows. Return the size of the file."""
         check_regular(path)
         size = path.stat().st_size
+        requests = self._process.stdin
+        assert requests is not None
+        with suppress(BrokenPipeError):  # the child has ended, which its answer shows
+            requests.write(json.dumps([str(path.absolute()), size, list(columns), rows]).encode() + b"\n")
+            requests.flush()
+        return size
+
+    def _frame(self, size: int) -> Any:
+        """Return the rows that were asked for. size : that of the file, which limits the time."""
+        import polars as pl
+
         stop = Timer(_SECONDS + size / _BYTES_PER_SECOND, self._process.kill)
         stop.start()
         try:
-            kind, content = self._answer([str(path.absolute()), size, list(columns), rows])
+            kind, content = self._answer()
         finally:
             stop.cancel()
         if kind == b"E":
             raise ValueError(content.decode("utf-8", "replace").partition("\n")[0])
         return pl.read_ipc(io.BytesIO(content))
 
-    def _answer(self, request: list[Any]) -> tuple[bytes, bytes]:
+    def _answer(self) -> tuple[bytes, bytes]:
         """Return the kind of the answer and its content."""
-        requests, answers = self._process.stdin, self._process.stdout
-        assert requests is not None
+        answers = self._process.stdout
         assert answers is not None
-        head, content, size = b"", b"", 0
-        try:
-            requests.write(json.dumps(request).encode() + b"\n")
-            requests.flush()
-            head = answers.read(_HEAD)
-            size = int.from_bytes(head[1:], "little")
-            content = answers.read(size)
-        except BrokenPipeError:
-            pass  # the child has ended
+        head = answers.read(_HEAD)
+        size = int.from_bytes(head[1:], "little")
+        content = answers.read(size)
         if len(head) < _HEAD or len(content) < size:
             raise ValueError("reading it took too much memory or time, or stopped the reader")
         return head[:1], content
