@@ -26,7 +26,7 @@ from formulas import Array
 from polyseme.core.fold_in import fold_in
 from polyseme.core.shard import sparse_counts
 from polyseme.kernels import padded
-from polyseme.metrics import coherence, pool_reports, top_words
+from polyseme.metrics import coherence, top_words
 from polyseme.metrics.evaluation import PerplexityReport, score_tokens
 from polyseme.metrics.topics import FitReport, fit_report
 from polyseme.solvers.ascent import EM
@@ -162,7 +162,7 @@ def cross_validated(corpus: Corpus, size: Size, *, until: float = 0.0) -> Curve:
         if iteration:
             for fold in folds:
                 fold.run.advance()
-        report = pool_reports(fold.perplexity() for fold in folds)
+        report = PerplexityReport.pool(fold.perplexity() for fold in folds)
         curve = Curve([*curve.perplexity, report.perplexity], report.unigram_perplexity)
         if until and iteration >= PATIENCE and curve.stop(until) < iteration:
             break

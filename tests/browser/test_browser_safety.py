@@ -5,7 +5,7 @@ import html
 import pytest
 
 from explorer_corpora import HOSTILE, hostile_page_data
-from polyseme.explore import show_page, write_page
+from polyseme.explore import write_page
 
 FRAGMENTS = (
     "#/topics", "#/topic/0", "#/topic/1", "#/topic/2", "#/documents", "#/document/0", "#/document/1", "#/document/2",
@@ -97,7 +97,7 @@ def test_cells_of_a_table_are_not_formulas(hostile):
 
 def test_the_page_in_a_notebook(browser, themes):
     """The page is in a frame: links stay inside, and it cannot reach the notebook."""
-    frame = show_page(themes, height=500)._repr_html_()
+    frame = write_page(themes, height=500)._repr_html_()
     page = browser.new_page()
     complaints = []
     page.on("pageerror", lambda error: complaints.append(str(error)))

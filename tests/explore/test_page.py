@@ -31,7 +31,7 @@ from polyseme import (
     MultinomialMixture,
 )
 from polyseme.core.fold_in import MaximumLikelihood
-from polyseme.explore import from_gensim, from_sklearn, pyldavis_arguments, show_page, topicwizard_data, write_page
+from polyseme.explore import pyldavis_arguments, topicwizard_data, write_page
 from polyseme.explore.page import (
     LEVEL_STEPS,
     LOG_STEP,
@@ -276,11 +276,13 @@ def test_the_file_is_written_atomically(parts, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_show_page_returns_a_frame(parts):
-    shown = show_page(parts, height=123)._repr_html_()
+def test_without_a_path_a_page_is_a_frame_in_a_notebook(parts, tmp_path):
+    shown = write_page(parts, height=123)._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert 'height="123"' in shown
     assert shown.count('"><script') == 0
+    with pytest.raises(InputError, match="leave it out, or leave path= out"):
+        write_page(parts, tmp_path / "page.html", height=123)
 
 
 MODELS = {
@@ -358,17 +360,17 @@ def test_topics_of_scikit_learn():
     vectorizer = CountVectorizer()
     counts = vectorizer.fit_transform(texts)
     lda = LatentDirichletAllocation(3, random_state=0).fit(counts)
-    made = from_sklearn(lda, counts, vectorizer, titles=titles)
+    made = page_data(lda, counts, vectorizer=vectorizer, titles=titles)
     np.testing.assert_allclose(made.topic_word, lda.components_ / lda.components_.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(made.doc_topic, lda.transform(counts))
     assert made.vocabulary == list(vectorizer.get_feature_names_out())
     nmf = SklearnNMF(3, random_state=0, max_iter=500).fit(counts)
-    made = from_sklearn(nmf, counts, vectorizer)
+    made = page_data(nmf, counts, vectorizer=vectorizer)
     W, H = nmf.transform(counts), nmf.components_
     mass = (W * H.sum(axis=1)).sum(axis=1)
     np.testing.assert_allclose(mass[:, np.newaxis] * (made.doc_topic @ made.topic_word), W @ H, atol=1e-8)
     with pytest.raises(InputError, match="negative"):
-        from_sklearn(TruncatedSVD(3).fit(counts), counts, vectorizer)
+        page_data(TruncatedSVD(3).fit(counts), counts, vectorizer=vectorizer)
 
 
 def test_topics_of_gensim():
@@ -380,11 +382,13 @@ def test_topics_of_gensim():
         state=SimpleNamespace(get_lambda=lambda: lambda_), id2word={0: "a", 1: "b", 2: "c"}, alpha=np.array([0.5, 0.5]),
         eta=np.full(3, 0.1), inference=lambda documents: (gamma[: len(documents)], None),
     )  # fmt: skip
-    made = from_gensim(model, iter(corpus), titles=["x", "y", "z"])
+    made = page_data(model, iter(corpus), titles=["x", "y", "z"])
     np.testing.assert_array_equal(made.counts.toarray(), [[2, 1, 0], [0, 0, 5], [0, 0, 0]])
     np.testing.assert_allclose(made.doc_topic, gamma / gamma.sum(axis=1, keepdims=True))
     assert sections(render_page(made))["core"]["totals"].tolist() == [4.5, 6.2]
     assert made.vocabulary == ["a", "b", "c"]
+    with pytest.raises(InputError, match="leave vocabulary= and vectorizer= out"):
+        page_data(model, iter(corpus), ["a", "b", "c"])
 
 
 def test_arguments_of_pyldavis(parts):
@@ -440,7 +444,7 @@ REFUSED = {
     "give vocabulary or vectorizer": lambda p: page_data(PLSA(2, random_state=0).fit(p.counts), p.counts),
     "LSA has no fitted topics": lambda p: page_data(LSA(2).fit(p.counts), p.counts, p.vocabulary),
     "LatentDirichletAllocation has no fitted topics": lambda p: page_data(
-        LatentDirichletAllocation(2).fit(p.counts), p.counts, p.vocabulary
+        LatentDirichletAllocation(2), p.counts, p.vocabulary
     ),
     "doc_topic has shape": lambda p: PageData.from_arrays(p.topic_word, p.doc_topic[1:], p.counts, p.vocabulary),
     "needs documents: give counts=": lambda p: render_page(PLSA(2, random_state=0).fit(p.counts)),

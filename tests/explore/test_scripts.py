@@ -17,7 +17,6 @@ from explorer_corpora import themed_page_data, themed_texts
 from polyseme import LDA, PLSA, CorrelatedTopicModel, HierarchicalPLSA, InputError, MultinomialMixture, fit
 from polyseme.core.fitted import DocumentWeights, WordDocuments, posterior_operands
 from polyseme.core.shard import sparse_counts
-from polyseme.explore import from_sklearn
 from polyseme.explore.page import LEVEL_STEPS, encode_varints, pack_section, summarize, word_rules
 from polyseme.explore.page_data import Editing, page_data, run_page_data
 from polyseme.layout.document_map import DocumentMap, RegionName
@@ -180,7 +179,7 @@ def test_folding(fitted, tmp_path):
     lda = LatentDirichletAllocation(4, random_state=0, max_doc_update_iter=1000, mean_change_tol=1e-6).fit(counts)
     vectors["scikit-learn"] = {
         "texts": folded(vectorizer, lda.transform, QUERIES[:3]),
-        **page_sections(from_sklearn(lda, counts, vectorizer), "core"),
+        **page_sections(page_data(lda, counts, vectorizer=vectorizer), "core"),
     }
     run_node("folding", vectors, tmp_path)
 

@@ -12,7 +12,6 @@ import scipy.stats
 import oracles
 from polyseme import PLSA, InputError
 from polyseme.core.shard import sparse_counts, split_tokens
-from polyseme.metrics import pool_reports
 from polyseme.metrics.evaluation import PerplexityReport, score_tokens
 from polyseme.metrics.topics import topic_fit
 from polyseme.utils import perplexity_of
@@ -199,7 +198,7 @@ def test_two_standard_errors_contain_the_perplexity_of_all_documents_in_95_perce
     X = rng.multinomial(lengths, theta @ topics)
     model = PLSA(3, random_state=0, max_iter=50).fit(X[:100])
     reports = [model.completion_report(part, n_splits=2) for part in np.split(X[100:], 300)]
-    everything = pool_reports(reports).perplexity
+    everything = PerplexityReport.pool(reports).perplexity
     covered = [abs(report.perplexity - everything) < 2 * report.standard_error for report in reports]
     assert 0.91 < np.mean(covered) < 0.98
 
@@ -224,7 +223,7 @@ def test_completion_does_not_depend_on_batches(dtype):
     whole = model.completion_report(X)
     for size in (1, 10, 13):
         reports = [model.completion_report(X[start : start + size]) for start in range(0, len(X), size)]
-        together = pool_reports(reports)
+        together = PerplexityReport.pool(reports)
         for name in ("tokens", "unseen_tokens"):
             assert getattr(together, name) == getattr(whole, name)
         for name in ("perplexity", "standard_error", "unigram_perplexity", "smoothed_share"):
@@ -235,10 +234,10 @@ def test_completion_does_not_depend_on_batches(dtype):
 
 def test_only_reports_of_one_kind_are_pooled(model):
     with pytest.raises(InputError, match="Only reports of one kind can be pooled, got completion and folded in"):
-        pool_reports([model.perplexity_report(TEST), model.completion_report(TEST)])
+        PerplexityReport.pool([model.perplexity_report(TEST), model.completion_report(TEST)])
     with pytest.raises(InputError, match="got none"):
-        pool_reports([])
-    nothing = pool_reports([model.perplexity_report(np.zeros((1, 50)))])
+        PerplexityReport.pool([])
+    nothing = PerplexityReport.pool([model.perplexity_report(np.zeros((1, 50)))])
     assert (nothing.tokens, nothing.smoothed_share) == (0, 0)
 
 
@@ -449,8 +448,8 @@ def test_topics_beat_the_unigram_on_real_documents(real_counts):
     assert report.perplexity < 0.9 * report.unigram_perplexity
     for size in (1, 10):
         batches = [model.completion_report(test[start : start + size]) for start in range(0, test.shape[0], size)]
-        assert pool_reports(batches).perplexity == pytest.approx(report.perplexity, rel=1e-12)
-        assert pool_reports(batches).tokens == report.tokens
+        assert PerplexityReport.pool(batches).perplexity == pytest.approx(report.perplexity, rel=1e-12)
+        assert PerplexityReport.pool(batches).tokens == report.tokens
 
 
 def test_unseen_words_cost_the_unigram_as_much_as_the_model(model, unseen_words):

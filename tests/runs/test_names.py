@@ -281,7 +281,7 @@ def test_a_fit_takes_a_namer(tmp_path: Path) -> None:
         ({-1: "x"}, "a name for topic -1"),
         ({"0": "x"}, "topic numbers as keys, got '0'"),
         (["x"], "one name for each of the 2 topics, got 1"),
-        ("names", "must be a function, a dict"),
+        (b"names", "must be a function, a dict"),
         (3, "must be a function, a dict"),
         ({0: 5}, "topic 0 needs another name: the name is a int"),
     ],
@@ -299,9 +299,9 @@ def test_an_answer_to_the_prompt_is_read_back(run: polyseme.Run) -> None:
     assert all(f"Words: {', '.join(words)}" in prompt for words in run.topic_words())
     assert prompt.count("Document: ") == 6
     answer = 'Here are the names:\n```\n0: "Space flight"\n- **Topic 1**: **Politics: the state**\n```\nDone.'
-    assert polyseme.runs.parse_names(answer) == {0: "Space flight", 1: "Politics: the state"}
-    assert polyseme.runs.parse_names('```json\n{"1": "Politics"}\n```') == {1: "Politics"}
-    assert run.name_topics(polyseme.runs.parse_names(answer)).topic_titles == ["Space flight", "Politics: the state"]
+    assert read_names(answer).names == {0: "Space flight", 1: "Politics: the state"}
+    assert read_names('```json\n{"1": "Politics"}\n```').names == {1: "Politics"}
+    assert run.name_topics(answer).topic_titles == ["Space flight", "Politics: the state"]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_an_answer_to_the_prompt_is_read_back(run: polyseme.Run) -> None:
 )
 def test_answers_that_cannot_be_read(answer: str, sentence: str) -> None:
     with pytest.raises(polyseme.InputError, match=sentence):
-        polyseme.runs.parse_names(answer)
+        read_names(answer)
 
 
 def test_a_banned_word_is_in_no_name_after_a_refit(run: polyseme.Run) -> None:
@@ -349,7 +349,7 @@ def test_a_longer_form_of_the_name_above_is_no_name(run: polyseme.Run) -> None:
     ],
 )
 def test_names_are_read_from_lists_and_tables(text: str) -> None:
-    assert polyseme.runs.names.parse_names(text) == {1: "Technology", 2: "Sport"}
+    assert read_names(text).names == {1: "Technology", 2: "Sport"}
 
 
 @pytest.mark.parametrize(

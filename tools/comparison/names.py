@@ -17,7 +17,6 @@ NAMES = {
     "polyseme.metrics.distinctive_words": "polyseme.metrics.words_apart",
     "polyseme.metrics.hard_labels": "polyseme.metrics.clustering.hard_labels",
     "polyseme.metrics.label_agreement": "polyseme.metrics.agreement",
-    "polyseme.metrics.pool_reports": "polyseme.metrics.pooled",
     "polyseme.metrics.topic_fit": "polyseme.metrics.topics.topic_fit",
     "polyseme.priors.PriorSum": "polyseme.priors.Sum",
     "polyseme.retrieval.evaluate_search": "polyseme.retrieval.evaluate",

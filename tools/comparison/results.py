@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from functools import cache, partial
+from importlib import import_module
 from importlib.metadata import distribution
 from itertools import product
 from pathlib import Path
@@ -235,7 +236,7 @@ def metric_functions(_: Path) -> Any:
         "relevance": metrics.relevance(
             model.word_documents_, model.topic_documents_, model.document_frequency_, total=60.0
         ),
-        "pooled": metrics.pool_reports(half),
+        "pooled": type(half[0]).pool(half) if hasattr(half[0], "pool") else metrics.pool_reports(half),
         "distinctive": [list(map(str, distinct_labels)), scores],
     }
 
@@ -311,7 +312,11 @@ def page_of_other(_: Path) -> Any:
 
     counts, vectorizer = counted_texts()
     model = LatentDirichletAllocation(3, random_state=0, max_iter=5).fit(counts)
-    return page_sections(page.render_page(explore.from_sklearn(model, counts, vectorizer)))
+    if hasattr(import_module("polyseme.explore"), "from_sklearn"):  # an older build
+        data = explore.from_sklearn(model, counts, vectorizer)
+    else:
+        data = page_data.page_data(model, counts, vectorizer=vectorizer)
+    return page_sections(page.render_page(data))
 
 
 @case("pages/pyldavis")

@@ -1,6 +1,6 @@
 """The explorer: one HTML page that shows a model with its words and documents."""
 
-from polyseme.explore.page import show_page, write_page
-from polyseme.explore.page_data import from_gensim, from_sklearn, pyldavis_arguments, topicwizard_data
+from polyseme.explore.exports import pyldavis_arguments, topicwizard_data
+from polyseme.explore.page import write_page
 
-__all__ = ["from_gensim", "from_sklearn", "pyldavis_arguments", "show_page", "topicwizard_data", "write_page"]
+__all__ = ["pyldavis_arguments", "topicwizard_data", "write_page"]

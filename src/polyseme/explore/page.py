@@ -20,7 +20,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -51,22 +52,46 @@ from polyseme.uncertainty.groups import SIGNIFICANT
 from polyseme.uncertainty.intervals import Intervals
 
 
-def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **arguments: Any) -> None:
-    """Write the explorer page of a fitted model, a run or PageData to an HTML file.
+@overload
+def write_page(
+    model: Any, path: None = None, text: str = "auto", *, height: int | None = None, **arguments: Any
+) -> NotebookPage: ...
+@overload
+def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **arguments: Any) -> Path: ...
+def write_page(
+    model: Any,
+    path: str | PathLike[str] | None = None,
+    text: str = "auto",
+    *,
+    height: int | None = None,
+    **arguments: Any,
+) -> Path | NotebookPage:
+    """Write the explorer page of a fitted model, a run or PageData to an HTML file, or show it in a notebook.
 
     The file is written atomically. It always contains the word counts of the documents.
 
     Parameters
     ----------
     model : estimator, Run or PageData
-        What the page shows.
-    path : str or PathLike
-        File to write.
+        What the page shows. An estimator is a fitted model of polyseme, a LatentDirichletAllocation, NMF or
+        MiniBatchNMF of scikit-learn, or an LdaModel of gensim.
+    path : str, PathLike or None, default=None
+        File to write. None: nothing is written, and the page is returned for display in a notebook.
     text : {"auto", "full", "excerpt", "none"}, default="auto"
         How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
         "excerpt". "none" also leaves out the quotes of typical documents.
+    height : int or None, default=None
+        Height of the frame in a notebook in pixels. None: 800.
     **arguments : object
-        Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
+        For an estimator: ``counts`` that it was fitted to, or of other documents with the same words (for gensim, lists
+        of a word's number and its count); ``vocabulary`` or ``vectorizer``, the word of each column (with a vectorizer
+        the page counts new texts by its rules); ``ids``, ``titles``, ``labels`` (or lists of labels), ``times`` and
+        ``texts`` of the documents; ``title`` of the page. For a run: ``intervals`` as in `Run.explore`.
+
+    Returns
+    -------
+    Path or NotebookPage
+        The file, or the page.
 
     Examples
     --------
@@ -75,30 +100,24 @@ def write_page(model: Any, path: str | PathLike[str], text: str = "auto", **argu
     >>> from polyseme.explore import write_page
     >>> X, words = np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]]), ["wine", "bread", "guitar"]
     >>> model = PLSA(2, random_state=0).fit(X)
-    >>> write_page(model, "topics.html", counts=X, vocabulary=words)
+    >>> file = write_page(model, "topics.html", counts=X, vocabulary=words)
+    >>> page = write_page(model, counts=X, vocabulary=words, height=600)  # a notebook shows it
     """
+    if path is None:
+        return NotebookPage(render_page(model, text, **arguments), 800 if height is None else height)
+    if height is not None:
+        raise InputError("height= is that of the frame in a notebook: leave it out, or leave path= out.")
     write_output(path, render_page(model, text, **arguments).encode("utf-8", "replace"))
+    return Path(path)
 
 
 def render_page(model: Any, text: str = "auto", **arguments: Any) -> str:
-    """Return the HTML of the page that `write_page` writes.
-
-    Parameters
-    ----------
-    model : estimator, Run or PageData
-        What the page shows.
-    text : {"auto", "full", "excerpt", "none"}, default="auto"
-        How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
-        "excerpt". "none" also leaves out the quotes of typical documents.
-    **arguments : object
-        Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
-
-    Returns
-    -------
-    str
-        HTML of the page.
-    """
-    data = _as_page_data(model, text, arguments)
+    """Return the HTML of the page that `write_page` writes."""
+    if isinstance(model, Run | TopicView) and not arguments.keys() - {"intervals"}:
+        # The full texts of a run are read only if the page contains them.
+        data = run_page_data(model, most_bytes={"full": None, "auto": MAX_FULL_TEXT}.get(text, 0), **arguments)
+    else:
+        data = page_data(model, **arguments)
     first, *others = (_block(name, section) for name, section in summarize(data, text).items())
     script, style = _script(), _asset("style.css")
     policy = (
@@ -117,38 +136,6 @@ def render_page(model: Any, text: str = "auto", **arguments: Any) -> str:
     return "".join(filled[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-def show_page(model: Any, *, text: str = "auto", height: int = 800, **arguments: Any) -> NotebookPage:
-    """Show the explorer page in a notebook.
-
-    Parameters
-    ----------
-    model : estimator, Run or PageData
-        What the page shows.
-    text : {"auto", "full", "excerpt", "none"}, default="auto"
-        How much of each document's text the page contains: "auto" is "full" if all texts have less than 5 MB, else
-        "excerpt". "none" also leaves out the quotes of typical documents.
-    height : int, default=800
-        Height of the frame in pixels.
-    **arguments : object
-        Arguments of `page_data` for a fitted model: counts, vocabulary, titles and others.
-
-    Returns
-    -------
-    NotebookPage
-        Object that a notebook displays as the page.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyseme import PLSA
-    >>> from polyseme.explore import show_page
-    >>> X, words = np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]]), ["wine", "bread", "guitar"]
-    >>> model = PLSA(2, random_state=0).fit(X)
-    >>> page = show_page(model, counts=X, vocabulary=words, height=600)  # a notebook shows it
-    """
-    return NotebookPage(render_page(model, text, **arguments), height)
-
-
 class NotebookPage:
     """A page that a notebook displays in a frame."""
 
@@ -162,13 +149,6 @@ class NotebookPage:
             f'<iframe srcdoc="{content}" width="100%" height="{self.height}" style="border:0" title="Explorer" '
             'sandbox="allow-scripts allow-downloads"></iframe>'
         )
-
-
-def _as_page_data(model: Any, text: str, arguments: dict[str, Any]) -> PageData:
-    """Return the data of the page; the full texts of a run are read only if the page contains them."""
-    if isinstance(model, Run | TopicView) and not arguments.keys() - {"intervals"}:
-        return run_page_data(model, most_bytes={"full": None, "auto": MAX_FULL_TEXT}.get(text, 0), **arguments)
-    return page_data(model, **arguments)
 
 
 def _block(name: str, section: Section) -> str:
@@ -653,7 +633,11 @@ def word_rules(vectorizer: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "reason": reason,
         "lowercase": bool(vectorizer.lowercase),
         "accents": vectorizer.strip_accents or "",
-        "marks": _combining_marks() if vectorizer.strip_accents == "unicode" else [],
+        "marks": (
+            [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
+            if vectorizer.strip_accents == "unicode"
+            else []
+        ),
         "language": "" if language is None else language.name,
         "normal": language is not None,
         "dotless": language is not None and language.code == "tr",
@@ -698,11 +682,6 @@ def _unsupported(vectorizer: Any) -> str:
     if _token_rules(vectorizer).words is not None:
         return "The texts were split into words by a pattern that needs Python's regular expressions."
     return ""
-
-
-def _combining_marks() -> list[str]:
-    """Return the combining characters, which scikit-learn removes as accents."""
-    return [chr(code) for code in range(sys.maxunicode + 1) if unicodedata.combining(chr(code))]
 
 
 def _forms(vectorizer: Any) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""Data of an explorer page, collected from a fitted model, a run, or a model of scikit-learn or gensim."""
+"""Data of an explorer page, collected from a fitted model or a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polyseme.core.dirichlet import DirichletPosterior
 from polyseme.core.fitted import (
     DocumentWeights,
     FittedTopics,
@@ -27,6 +26,7 @@ from polyseme.errors import InputError
 from polyseme.estimators import HierarchicalPLSA
 from polyseme.estimators.base import FittedDecomposition
 from polyseme.estimators.hierarchical import node_amounts
+from polyseme.explore.other_models import topics_of_gensim, topics_of_sklearn
 from polyseme.kernels import Array, Floats, normalize_rows
 from polyseme.layout.document_map import DocumentMap, MapLevel
 from polyseme.metrics.deviance import ExplainedDeviance, explained_deviance
@@ -415,41 +415,8 @@ def page_data(
 ) -> PageData:
     """Collect the data of a page from a fitted model and its counts, or from a run.
 
-    Parameters
-    ----------
-    model : estimator, Run or PageData
-        Fitted topic model of polyseme, or a run (`polyseme.open_run`), one of its levels or a sample. PageData is
-        returned unchanged. A run and PageData contain all data, so the other arguments are for an estimator only.
-    counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
-        Counts that the model was fitted to, or counts of other documents with the same words.
-    vocabulary : sequence of str or None, default=None
-        Word of each column. By default that of the vectorizer or of the model.
-    vectorizer : CountVectorizer or None, default=None
-        Vectorizer of the counts; the page counts new texts with its rules.
-    ids : sequence or None, default=None
-        Id of each document.
-    titles : sequence or None, default=None
-        Title of each document.
-    labels : sequence or None, default=None
-        Label of each document, or a list of labels, or None.
-    times : sequence or None, default=None
-        Date or time of each document.
-    texts : sequence of str or None, default=None
-        Text of each document.
-    title : str or None, default=None
-        Title of the page. By default "Topics".
-    **fields : object
-        Other fields of PageData.
-
-    Returns
-    -------
-    PageData
-        Data of the page.
-
-    Raises
-    ------
-    InputError
-        If the arguments are inconsistent.
+    model : estimator of polyseme, model of scikit-learn or gensim, Run or one of its views, or PageData, which is
+    returned unchanged. The other arguments are those of `write_page`, for models only; `fields` are fields of PageData.
     """
     given = {
         "counts": counts, "vocabulary": vocabulary, "vectorizer": vectorizer, "ids": ids, "titles": titles,
@@ -462,12 +429,15 @@ def page_data(
         return model if isinstance(model, PageData) else run_page_data(model)
     if counts is None:
         raise InputError("A page of a fitted model needs documents: give counts=, and vocabulary= or vectorizer=.")
+    fields |= {
+        "model_name": type(model).__name__, "title": "Topics" if title is None else title, "vectorizer": vectorizer,
+        "ids": _as_strings(ids), "titles": _as_strings(titles), "labels": _as_label_lists(labels),
+        "times": None if times is None else list(times), "texts": _as_strings(texts),
+    }  # fmt: skip
     fitted = fitted_topics(model)
     if fitted is None or not isinstance(model, FittedDecomposition):
-        raise InputError(
-            f"{type(model).__name__} has no fitted topics: call fit first, and give a PLSA, NMF, LDA, HierarchicalPLSA "
-            "or CorrelatedTopicModel."
-        )
+        topics_of_other = topics_of_gensim if hasattr(model, "id2word") else topics_of_sklearn
+        return PageData.from_arrays(**topics_of_other(model, counts, vocabulary, vectorizer), **fields)
     words = column_words(model, vocabulary, vectorizer)
     _check_vocabulary(words, fitted.topic_word.shape[1])
     matrix = checked_counts(counts, len(words), "counts")
@@ -475,11 +445,7 @@ def page_data(
     topics = normalize_rows(np.asarray(fitted.topic_word, dtype=np.float64))
     return PageData(
         replace(fitted, topic_word=topics, vocabulary=np.asarray(words, dtype=object)), _documents_of(model, matrix),
-        matrix, type(model).__name__, "Topics" if title is None else title,
-        "", vectorizer,
-        ids=_as_strings(ids), titles=_as_strings(titles), labels=_as_label_lists(labels),
-        times=None if times is None else list(times), texts=_as_strings(texts),
-        history=vars(model).get("history_", {}), facts=_model_facts(model, fitted),
+        matrix, history=vars(model).get("history_", {}), facts=_model_facts(model, fitted),
         tree=_tree_nodes(model) if isinstance(model, HierarchicalPLSA) else (), **fields,
     )  # fmt: skip
 
@@ -566,231 +532,6 @@ def _finer_topics(view: TopicView, finer: Sequence[TopicView]) -> list[list[dict
     return [[described(topic) for topic in topics] for topics in view.finer_topics(_NODE_WORDS)]
 
 
-def from_sklearn(
-    model: Any,
-    counts: Any,
-    vectorizer: Any = None,
-    *,
-    vocabulary: Sequence[str] | None = None,
-    titles: Sequence[Any] | None = None,
-    labels: Sequence[Any] | None = None,
-    times: Sequence[Any] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Topics",
-) -> PageData:
-    """Collect the data of a page from a topic model of scikit-learn.
-
-    The factors of NMF are rescaled: the rows of H are divided by their sums, and the columns of W are multiplied by
-    these sums (Gaussier and Goutte, 2005).
-
-    Parameters
-    ----------
-    model : LatentDirichletAllocation, NMF or MiniBatchNMF
-        Fitted model.
-    counts : array-like or sparse matrix of shape (n_documents, n_words)
-        Counts that the model was fitted to.
-    vectorizer : CountVectorizer or None, default=None
-        Vectorizer of the counts.
-    vocabulary : sequence of str or None, default=None
-        Word of each column. By default that of the vectorizer.
-    titles : sequence or None, default=None
-        Title of each document.
-    labels : sequence or None, default=None
-        Label of each document, or a list of labels, or None.
-    times : sequence or None, default=None
-        Date or time of each document.
-    texts : sequence of str or None, default=None
-        Text of each document.
-    title : str, default="Topics"
-        Title of the page.
-
-    Returns
-    -------
-    PageData
-        Data of the page.
-
-    References
-    ----------
-    - Gaussier, E. and Goutte, C. (2005). Relation between PLSA and NMF and implications. Proceedings of SIGIR, 601-602.
-
-    Examples
-    --------
-    >>> from sklearn.decomposition import LatentDirichletAllocation
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> from polyseme.explore import from_sklearn, write_page
-    >>> words = CountVectorizer()
-    >>> counts = words.fit_transform(["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass"])
-    >>> model = LatentDirichletAllocation(2, random_state=0).fit(counts)
-    >>> write_page(from_sklearn(model, counts, words), "topics.html")
-    """
-    attributes = vars(model)
-    if "components_" not in attributes:
-        raise InputError(f"{type(model).__name__} is not fitted: call fit first.")
-    words = column_words(model, vocabulary, vectorizer)
-    matrix = checked_counts(counts, len(words), "counts")
-    weights, topics = np.asarray(model.transform(counts)), np.asarray(model.components_, dtype=np.float64)
-    inference, note = None, ""
-    if "doc_topic_prior_" in attributes:  # LatentDirichletAllocation
-        alpha, eta = np.full(len(topics), model.doc_topic_prior_), np.full(len(words), model.topic_word_prior_)
-        inference, doc_topic = DirichletPosterior(topics, alpha, eta), normalize_rows(weights)
-    elif topics.min() >= 0:
-        note = "New texts are folded in by likelihood (KL), not by this NMF's own transform."
-        topics, doc_topic = _normalize_factors(weights, topics)
-    else:
-        raise InputError(f"{type(model).__name__} has negative weights of words: the page only shows topic models.")
-    return PageData.from_arrays(
-        topics, doc_topic, matrix, words, inference=inference, model_name=type(model).__name__, title=title,
-        folding_note=note, vectorizer=vectorizer, titles=_as_strings(titles), labels=_as_label_lists(labels),
-        times=None if times is None else list(times), texts=_as_strings(texts),
-        facts={"iterations": int(model.n_iter_)} if "n_iter_" in attributes else {},
-    )  # fmt: skip
-
-
-def from_gensim(
-    model: Any,
-    corpus: Any,
-    *,
-    titles: Sequence[Any] | None = None,
-    labels: Sequence[Any] | None = None,
-    times: Sequence[Any] | None = None,
-    texts: Sequence[str] | None = None,
-    title: str = "Topics",
-) -> PageData:
-    """Collect the data of a page from an LdaModel of gensim.
-
-    Parameters
-    ----------
-    model : gensim.models.LdaModel
-        Fitted model.
-    corpus : iterable of list of (int, float)
-        Documents in the format of gensim: pairs of a word's number and its count.
-    titles : sequence or None, default=None
-        Title of each document.
-    labels : sequence or None, default=None
-        Label of each document, or a list of labels, or None.
-    times : sequence or None, default=None
-        Date or time of each document.
-    texts : sequence of str or None, default=None
-        Text of each document.
-    title : str, default="Topics"
-        Title of the page.
-
-    Returns
-    -------
-    PageData
-        Data of the page.
-
-    Examples
-    --------
-    >>> from polyseme.explore import from_gensim, write_page
-    >>> write_page(from_gensim(lda, corpus), "topics.html")  # doctest: +SKIP
-    """
-    lambda_ = np.asarray(model.state.get_lambda(), dtype=np.float64)
-    words = [str(model.id2word[word]) for word in range(lambda_.shape[1])]
-    documents = [list(document) for document in corpus]
-    matrix = checked_counts(_gensim_counts(documents, len(words)), len(words), "corpus")
-    gamma, _ = model.inference(documents)
-    eta = np.broadcast_to(model.eta, lambda_.shape).mean(axis=0)  # may differ between topics; the page does not use it
-    return PageData.from_arrays(
-        lambda_, normalize_rows(np.asarray(gamma)), matrix, words,
-        inference=DirichletPosterior(lambda_, np.asarray(model.alpha, dtype=np.float64), eta),
-        model_name=type(model).__name__, title=title, titles=_as_strings(titles), labels=_as_label_lists(labels),
-        times=None if times is None else list(times), texts=_as_strings(texts),
-    )  # fmt: skip
-
-
-def pyldavis_arguments(model: Any, counts: Any = None, vocabulary: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the arguments of ``pyLDAvis.prepare``.
-
-    Documents without words are left out, because pyLDAvis fails on them. Pass ``sort_topics=False`` to pyLDAvis as
-    well, to keep the numbers of the topics.
-
-    Parameters
-    ----------
-    model : estimator, Run or PageData
-        Fitted model, run, or data of a page.
-    counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
-        Counts that the model was fitted to. Only for an estimator.
-    vocabulary : sequence of str or None, default=None
-        Word of each column. Only for an estimator.
-
-    Returns
-    -------
-    dict
-        Values of topic_term_dists, doc_topic_dists, doc_lengths, vocab and term_frequency.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyseme import PLSA
-    >>> from polyseme.explore import pyldavis_arguments
-    >>> X = np.array([[4, 3, 0], [5, 2, 1], [0, 1, 6]])
-    >>> arguments = pyldavis_arguments(PLSA(2, random_state=0).fit(X), X, ["wine", "bread", "guitar"])
-    >>> arguments["topic_term_dists"].shape
-    (2, 3)
-    """
-    data = page_data(model, counts, vocabulary)
-    filled = data.tokens > 0
-    return {
-        "topic_term_dists": normalize_rows(data.topic_word),
-        "doc_topic_dists": normalize_rows(np.asarray(data.doc_topic[filled], dtype=np.float64)),
-        "doc_lengths": data.tokens[filled],
-        "vocab": list(data.vocabulary),
-        "term_frequency": np.asarray(data.counts.sum(axis=0), dtype=np.float64).ravel(),
-    }
-
-
-def topicwizard_data(
-    model: Any, counts: Any = None, *, vectorizer: Any = None, texts: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Return the TopicData of Turftopic and topicwizard, such as for ``topicwizard.visualize(topic_data=...)``.
-
-    Parameters
-    ----------
-    model : estimator, Run or PageData
-        Fitted model, run, or data of a page. A run contains the other arguments.
-    counts : array-like or sparse matrix of shape (n_documents, n_words), default=None
-        Counts that the model was fitted to. Only for an estimator.
-    vectorizer : CountVectorizer or None, default=None
-        Vectorizer of the counts, with which topicwizard shows the topics of new texts. Only for an estimator.
-    texts : sequence of str or None, default=None
-        Text of each document. None: empty texts. Only for an estimator.
-
-    Returns
-    -------
-    dict
-        The entries of a TopicData without positions, which topicwizard computes.
-
-    Examples
-    --------
-    >>> from polyseme import PLSA
-    >>> from polyseme.explore import topicwizard_data
-    >>> from polyseme.text import Vectorizer
-    >>> texts = ["red wine and cheese", "cheese and bread", "guitar and drums", "drums and bass guitar"]
-    >>> words = Vectorizer(language="english")
-    >>> model = PLSA(2, random_state=0).fit(words.fit_transform(texts))
-    >>> topicwizard_data(model, words.transform(texts), vectorizer=words, texts=texts)["corpus"][0]
-    'red wine and cheese'
-    """
-    data = page_data(model, counts, vectorizer=vectorizer, texts=texts)
-    estimator = getattr(model, "model", model)
-    words = words_of_amounts(data.word_documents, data.vocabulary, 3)
-
-    def transform(documents: Sequence[str]) -> Array:
-        return np.asarray(estimator.transform(data.vectorizer.transform(documents)))
-
-    return {
-        "corpus": data.texts or data.excerpts or [""] * len(data.tokens),
-        "vocab": np.array(data.vocabulary),
-        "document_term_matrix": sp.csr_matrix(data.counts),
-        "document_topic_matrix": np.asarray(data.doc_topic),
-        "topic_term_matrix": np.asarray(data.topic_word),
-        "document_representation": sp.csr_matrix(data.counts),
-        "transform": None if data.vectorizer is None or model is data else transform,
-        "topic_names": [data.topic_names.get(topic) or ", ".join(first) for topic, first in enumerate(words)],
-    }
-
-
 def _as_strings(values: Sequence[Any] | None) -> list[str] | None:
     return None if values is None else ["" if value is None else str(value) for value in values]
 
@@ -800,14 +541,12 @@ def _as_label_lists(labels: Sequence[Any] | None) -> list[list[str]] | None:
     if labels is None:
         return None
     lists = [
-        [str(name) for name in value] if isinstance(value, list | tuple | set) else _split_labels(value)
+        [] if value is None
+        else [str(name) for name in value] if isinstance(value, list | tuple | set)
+        else [name for name in str(value).split(LABEL_SEPARATOR) if name]
         for value in labels
-    ]
+    ]  # fmt: skip
     return lists if any(lists) else None
-
-
-def _split_labels(value: Any) -> list[str]:
-    return [] if value is None else [name for name in str(value).split(LABEL_SEPARATOR) if name]
 
 
 def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -862,16 +601,6 @@ def _documents_of(model: Any, counts: Any) -> TrainingDocuments:
     )
 
 
-def _normalize_factors(W: Array, H: Floats) -> tuple[Floats, Floats]:
-    """Return P(w|z) and P(z|d) of W (documents x K) and H (K x words); W is multiplied by the sums of the rows of H."""
-    sums = H.sum(axis=1)
-    H = np.where(sums[:, np.newaxis] > 0, H, 1.0)
-    mass = np.asarray(W, dtype=np.float64) * sums
-    empty = mass.sum(axis=1) == 0
-    mass[empty] = mass.sum(axis=0) if mass.sum() > 0 else 1.0
-    return normalize_rows(H), normalize_rows(mass)
-
-
 def _tree_nodes(model: HierarchicalPLSA) -> list[dict[str, Any]]:
     """Return the nodes of a topic tree."""
     tree = model.tree_
@@ -902,14 +631,3 @@ def _model_facts(model: Any, fitted: FittedTopics) -> dict[str, Any]:
     p = p[p > 0]
     facts["perplexity without topics"] = perplexity_of((p * np.log(p)).sum())
     return facts
-
-
-def _gensim_counts(corpus: Any, n_words: int) -> Any:
-    """Return the counts (documents x words) of lists of (word, count)."""
-    indptr, indices, data = [0], [], []
-    for document in corpus:
-        for word, count in document:
-            indices.append(int(word))
-            data.append(float(count))
-        indptr.append(len(indices))
-    return sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_words))

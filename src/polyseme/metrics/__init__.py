@@ -8,7 +8,7 @@ from polyseme.metrics.coherence import (
     coherence,
 )
 from polyseme.metrics.distinctive import distinctive_words
-from polyseme.metrics.evaluation import evaluate, pool_reports
+from polyseme.metrics.evaluation import evaluate
 from polyseme.metrics.topics import (
     align,
     bootstrap_stability,
@@ -30,7 +30,6 @@ __all__ = [
     "exclusivity",
     "frex",
     "label_agreement",
-    "pool_reports",
     "relevance",
     "stability",
     "top_words",

@@ -107,36 +107,36 @@ class PerplexityReport(Printed):
             for name, value in figures.items()
         }
 
+    @staticmethod
+    def pool(reports: Iterable[PerplexityReport]) -> PerplexityReport:
+        """Combine reports of batches of documents into one report of all documents.
 
-def pool_reports(reports: Iterable[PerplexityReport]) -> PerplexityReport:
-    """Combine reports of batches of documents into one report of all documents.
+        Parameters
+        ----------
+        reports : iterable of PerplexityReport
+            Reports of one kind.
 
-    Parameters
-    ----------
-    reports : iterable of PerplexityReport
-        Reports of one kind.
+        Returns
+        -------
+        PerplexityReport
+            The report of all documents; it does not depend on the batches.
 
-    Returns
-    -------
-    PerplexityReport
-        The report of all documents; it does not depend on the batches.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyseme import PLSA
-    >>> from polyseme.metrics import pool_reports
-    >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
-    >>> model = PLSA(2, random_state=0).fit(X)
-    >>> report = pool_reports(model.perplexity_report(batch) for batch in (X[:2], X[2:]))
-    >>> bool(np.isclose(report.perplexity, model.perplexity(X)))
-    True
-    """
-    reports = list(reports)
-    kinds = sorted({report.kind for report in reports})
-    if len(kinds) != 1:
-        raise InputError(f"Only reports of one kind can be pooled, got {' and '.join(kinds) or 'none'}.")
-    return _combine(reports, np.concatenate)
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyseme import PLSA
+        >>> from polyseme.typing import PerplexityReport
+        >>> X = np.array([[4, 3, 0, 0], [5, 2, 0, 1], [0, 0, 3, 4], [0, 1, 2, 6]])
+        >>> model = PLSA(2, random_state=0).fit(X)
+        >>> report = PerplexityReport.pool(model.perplexity_report(batch) for batch in (X[:2], X[2:]))
+        >>> bool(np.isclose(report.perplexity, model.perplexity(X)))
+        True
+        """
+        reports = list(reports)
+        kinds = sorted({report.kind for report in reports})
+        if len(kinds) != 1:
+            raise InputError(f"Only reports of one kind can be pooled, got {' and '.join(kinds) or 'none'}.")
+        return _combine(reports, np.concatenate)
 
 
 def add_splits(reports: list[PerplexityReport]) -> PerplexityReport:

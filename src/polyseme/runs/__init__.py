@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyseme.runs.language_model import language_model_namer
     from polyseme.runs.merging import merge
-    from polyseme.runs.names import parse_names
     from polyseme.runs.pipeline import fit
     from polyseme.runs.run import Run, open_run
 
@@ -18,10 +17,9 @@ _MODULES = {
     "language_model_namer": "language_model",
     "merge": "merging",
     "open_run": "run",
-    "parse_names": "names",
 }
 
-__all__ = ["Run", "fit", "language_model_namer", "merge", "open_run", "parse_names"]
+__all__ = ["Run", "fit", "language_model_namer", "merge", "open_run"]
 
 
 if not TYPE_CHECKING:  # a type checker would accept any name

@@ -11,7 +11,7 @@ from typing import Any
 
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.options import named
-from polyseme.runs.names import parse_names
+from polyseme.runs.names import read_names
 
 MAX_QUOTE = 200
 """Characters of a document that a model gets."""
@@ -88,7 +88,7 @@ def name_in(answer: str) -> str:
             text = rest.strip()
         if text:
             try:
-                return next(iter(parse_names(text).values()))
+                return next(iter(read_names(text).names.values()))
             except InputError:  # no number before the name
                 return text
     return ""

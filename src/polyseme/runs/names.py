@@ -15,7 +15,7 @@ than MIN_LIFT P(z), come after the others: they are frequent in several topics. 
 of authors (`Phrases.apart`), are last unless they are in a phrase.
 
 Names can also come from a namer: a function, a mapping or a list. `naming_prompt` asks a language model for names, and
-`parse_names` reads the answer.
+`read_names` reads the answer.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def siblings_of(run: TopicView, topic: int, titles: Sequence[str]) -> list[str]:
 
 
 def naming_prompt(run: TopicView, n_words: int = 10, n_documents: int = 3) -> str:
-    """Return a prompt that asks a language model for names of the topics; `parse_names` reads the answer."""
+    """Return a prompt that asks a language model for names of the topics; `read_names` reads the answer."""
     words, documents, above = run.topic_words(n_words), excerpts_of_topics(run, n_documents), parent_titles(run)
     lines = [
         f"A topic model found {len(words)} topics in {run.corpus.n_documents:,} documents. Give each topic a name of "
@@ -380,36 +380,12 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
 
 
-def parse_names(text: str) -> dict[int, str]:
-    """Return the names in the answer of a language model to `Run.naming_prompt`.
-
-    Parameters
-    ----------
-    text : str
-        Lines such as "0: Space flight", "0. Space flight", "0) Space flight" or ``| 0 | Space flight |`` (other lines
-        are ignored), or a JSON object from topics to names.
-
-    Returns
-    -------
-    dict of int to str
-        Names by topic, for `Run.name_topics`.
-
-    Raises
-    ------
-    InputError
-        If there are no names, if a topic has two, or if a name cannot be shown.
-
-    Examples
-    --------
-    >>> from polyseme.runs import parse_names
-    >>> parse_names("0: Food and wine\\n1: Music")
-    {0: 'Food and wine', 1: 'Music'}
-    """
-    return read_names(text).names
-
-
 def read_names(text: str) -> NamesRead:
-    """Read the names that `parse_names` returns, and report which lines have them."""
+    """Read the names in the answer of a language model to `Run.naming_prompt`, and report which lines have them.
+
+    Names are in lines such as "0: Space flight", "0. Space flight", "0) Space flight" or ``| 0 | Space flight |``, or
+    in a JSON object from topics to names.
+    """
     plain = _FENCE.sub("", text)
     pairs: list[tuple[Any, Any]] = []
     used: list[int] = []

@@ -20,6 +20,7 @@ from polyseme.runs.names import (
     excerpts_of_topics,
     names_of_namer,
     parent_titles,
+    read_names,
     siblings_of,
 )
 from polyseme.runs.run import Run, open_run
@@ -33,7 +34,7 @@ _PROBLEMS_SHOWN = 3
 
 def name_run(
     path: Path,
-    namer: Namer,
+    namer: Namer | str,
     *,
     level: int | None = None,
     overwrite: bool = False,
@@ -42,11 +43,13 @@ def name_run(
 ) -> Run:
     """Name the topics of a level of a run with a namer; None is the reading level.
 
-    A function is called for topics without a given name, or with `overwrite` for all topics. Each name is stored in
-    run.json at once; the tables and the page follow at the end, also after Ctrl-C. Exceptions of the function and
-    invalid names are reported in a warning.
+    A text is the answer of a language model. A function is called for topics without a given name, or with `overwrite`
+    for all topics. Each name is stored in run.json at once; the tables and the page follow at the end, also after
+    Ctrl-C. Exceptions of the function and invalid names are reported in a warning.
     """
     problems: list[str] = []
+    if isinstance(namer, str):
+        namer = read_names(namer).names
     with run_lock(path) as target:
         run = open_run(target)
         named = run.view if level is None else run.level(level)

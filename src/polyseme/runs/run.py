@@ -632,7 +632,7 @@ class Run:
         Returns
         -------
         str
-            The prompt. ``polyseme edit RUN --names FILE`` and `polyseme.runs.parse_names` read the answer.
+            The prompt. ``polyseme edit RUN --names FILE`` and `name_topics` read the answer.
         """
         return self.view.naming_prompt(n_words, n_documents)
 
@@ -811,7 +811,9 @@ class Run:
 
         return undo_run(self.path, report=reporter(verbose), caller=self)
 
-    def name_topics(self, namer: Namer, *, overwrite: bool = False, level: int | None = None, verbose: int = 0) -> Run:
+    def name_topics(
+        self, namer: Namer | str, *, overwrite: bool = False, level: int | None = None, verbose: int = 0
+    ) -> Run:
         """Name topics with a function, a dict or a list, for example a function that calls a language model.
 
         Each name that a function returns is stored in run.json at once, so Ctrl-C does not lose it; the same call then
@@ -821,11 +823,12 @@ class Run:
 
         Parameters
         ----------
-        namer : callable, mapping of int to str, or sequence of str
+        namer : callable, mapping of int to str, sequence of str, or str
             A function ``namer(words, documents, *, parent, siblings) -> str`` of the topic's ten words, the beginnings
             of its three most typical documents, the name of the topic above it (None at the reading level) and the
             names of the other topics below that one. Or names by topic; or one name for each topic, None to keep its
-            old name. An empty name in a mapping or sequence removes the name that was given before.
+            old name. An empty name in a mapping or sequence removes the name that was given before. Or the answer of a
+            language model to `naming_prompt`: lines such as "0: Space flight", or a JSON object from topics to names.
         overwrite : bool, default=False
             Whether to call a function also for topics that have a given name.
         level : int or None, default=None

@@ -13,7 +13,7 @@ from polyseme.core.fitted import DocumentWeights
 from polyseme.data.disk import DiskCorpus
 from polyseme.data.shard_writer import append_to_shards
 from polyseme.estimators.plsa import PLSA
-from polyseme.metrics.evaluation import pool_reports, score_tokens
+from polyseme.metrics.evaluation import PerplexityReport, score_tokens
 from polyseme.progress import ProgressUpdate, Reporter
 from polyseme.runs.changes import changed_info, names_after_refit, new_levels, page_of, refolded
 from polyseme.runs.info import Duplicates, Update
@@ -184,4 +184,4 @@ def _new_documents(model: Any, shards: DiskCorpus, first: int) -> tuple[int, flo
             probabilities = fitted.token_probabilities(weights, counts, n_threads=effective_threads(None))
             reports.append(score_tokens("folded in", counts, probabilities, fitted.unigram))
             empty += int((counts.totals == 0).sum())
-    return empty, pool_reports(reports).perplexity
+    return empty, PerplexityReport.pool(reports).perplexity

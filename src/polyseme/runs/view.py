@@ -431,12 +431,9 @@ class TopicView:
         self, path: str | PathLike[str] | None = None, *, text: str = "auto", intervals: int = 0
     ) -> Path | NotebookPage:
         """Write the explorer page of this level, or return it for display in a notebook."""
-        from polyseme.explore import show_page, write_page
+        from polyseme.explore import write_page
 
-        if path is None:
-            return show_page(self.in_memory(), text=text, intervals=intervals)
-        write_page(self.in_memory(), path, text, intervals=intervals)
-        return Path(path)
+        return write_page(self.in_memory(), path, text, intervals=intervals)
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
         """Write a report of this level to a .docx, .html or .md file."""
