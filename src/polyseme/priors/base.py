@@ -320,6 +320,24 @@ class Prior(ABC):
 
 
 @dataclass(frozen=True)
+class WeightedPrior(Prior):
+    """Prior whose log density is proportional to a strength of at least zero; 0 is neutral."""
+
+    strength: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "strength", check_strength(type(self).__name__, self.strength))
+
+    @property
+    def neutral(self) -> bool:
+        return self.strength == 0
+
+    @property
+    def monotone(self) -> bool:
+        return self.neutral
+
+
+@dataclass(frozen=True)
 class PriorSum(Prior):
     """Sum of priors on the same factor.
 
@@ -410,21 +428,8 @@ class PriorSum(Prior):
         return added
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Return the term of each row; zeros that the sum of the priors prefers are omitted.
-
-        Another prior may not allow these entries to be positive, or their pseudo-counts may add up to at most zero, so
-        that the density of the sum is not zero there.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n, m)
-            Rows that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            One term per row.
-        """
+        # Zeros that the sum of the priors prefers are omitted: another prior may not allow positive entries there, or
+        # their pseudo-counts may add up to at most zero, so that the density of the sum is not zero there.
         self.check(factor.shape)
         support, density = self.support(factor.shape), np.zeros(factor.shape[0])
         # The terms of a prior that acts row by row are zero at f = 1: log 1, and 1 log 1.
@@ -439,18 +444,7 @@ class PriorSum(Prior):
 
 
 def combine(priors: Iterable[Prior]) -> Prior | None:
-    """Return the sum of priors.
-
-    Parameters
-    ----------
-    priors : iterable of Prior
-        Priors on the same factor.
-
-    Returns
-    -------
-    Prior or None
-        None for no priors, the prior itself for one, a `PriorSum` for several.
-    """
+    """Return the sum of priors on the same factor: None for no priors, the prior itself for one."""
     total = PriorSum(tuple(priors))
     return total if len(total.priors) > 1 else next(iter(total.priors), None)
 

@@ -31,6 +31,7 @@ from polyseme.priors.base import (
     TOPICS,
     Prior,
     Vocabulary,
+    WeightedPrior,
     check_finite,
     check_length,
     check_strength,
@@ -108,18 +109,17 @@ class Dirichlet(Prior):
 
 
 @dataclass(frozen=True)
-class _TargetPrior(Prior):
+class _TargetPrior(WeightedPrior):
     """Prior with `strength` pseudo-counts per row, distributed over its columns as in `target`."""
 
     _sign: ClassVar[int]
     """1 if the prior moves rows toward the target, -1 if it moves them away."""
-    strength: float
     target: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        object.__setattr__(self, "strength", check_strength(name, self.strength))
+        super().__post_init__()
         if self.target is not None:
+            name = type(self).__name__
             target = check_vector(name, "target", self.target)
             if min(target) < 0 or sum(target) == 0:
                 raise InputError(f"{name}: target must have no negative entry and a positive sum.")
@@ -134,10 +134,6 @@ class _TargetPrior(Prior):
         """Return the pseudo-counts of a row."""
         shares = np.full(n_columns, 1 / n_columns) if self._shares is None else self._shares
         return self._sign * self.strength * shares
-
-    @property
-    def neutral(self) -> bool:
-        return self.strength == 0
 
     @property
     def monotone(self) -> bool:
@@ -274,7 +270,7 @@ class Entropic(Prior):
 
 
 @dataclass(frozen=True)
-class Decorrelation(Prior):
+class Decorrelation(WeightedPrior):
     """Prior on topics x words with log density -strength sum_(k<l) f_k . f_l, for topics that share few words.
 
     The M-step is max(counts - strength f_k sum_(l != k) f_l, 0), normalized. It is one step of a fixed-point iteration,
@@ -301,42 +297,19 @@ class Decorrelation(Prior):
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (TOPICS,)
-    strength: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", check_strength("Decorrelation", self.strength))
-
-    @property
-    def neutral(self) -> bool:
-        return self.strength == 0
-
-    @property
-    def monotone(self) -> bool:
-        return self.neutral
 
     def pseudo_counts(self, counts: Floats, factor: Floats) -> Floats:
         others = np.maximum(factor.sum(axis=0) - factor, 0)
         return -self.strength * factor * others
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Return the term of each row: half of every pair that contains it.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n_topics, n_words)
-            Rows that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n_topics,)
-            One term per row.
-        """
+        # The term of a row is half of every pair that contains it.
         others = np.maximum(factor.sum(axis=0) - factor, 0)
         return np.asarray(-self.strength / 2 * (factor * others).sum(axis=1))
 
 
 @dataclass(frozen=True)
-class TopicSelection(Prior):
+class TopicSelection(WeightedPrior):
     """Prior on documents x topics with log density -strength (N / K) sum_t log p(t), which removes small topics.
 
     p(t) = sum_d n_d f_dt / N is the share of topic t in all N tokens. In every document a topic loses the share
@@ -371,30 +344,11 @@ class TopicSelection(Prior):
     """
 
     acts_on: ClassVar[tuple[str, ...]] = (DOCUMENTS,)
-    strength: float
     row_totals: Floats | None = field(default=None, repr=False, compare=False)
     row_weights: Floats | None = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", check_strength("TopicSelection", self.strength))
-
-    @property
-    def neutral(self) -> bool:
-        return self.strength == 0
-
-    @property
-    def monotone(self) -> bool:
-        return self.neutral
-
     def for_new_documents(self) -> None:
-        """Return None, because all documents together determine which topics are removed.
-
-        Returns
-        -------
-        None
-            There is no prior of a single document.
-        """
-        return None
+        return None  # all documents together determine which topics are removed
 
     def with_row_totals(self, totals: Floats, weights: Floats | None = None) -> TopicSelection:
         return replace(self, row_totals=totals, row_weights=weights)
@@ -414,18 +368,7 @@ class TopicSelection(Prior):
         return -self.strength * tokens.sum() / counts.shape[1] * shares
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Return the term of each document, in proportion to its number of tokens.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n_docs, n_topics)
-            Rows that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n_docs,)
-            One term per document.
-        """
+        # The term of a document is in proportion to its number of tokens.
         self.check(factor.shape)
         if self.row_totals is None:
             raise InputError(
@@ -491,40 +434,10 @@ class SeedWords(Prior):
         return True
 
     def resolve(self, vocabulary: Vocabulary) -> SeedWords:
-        """Return the prior with names of seed words replaced by columns.
-
-        Parameters
-        ----------
-        vocabulary : sequence of str or mapping of str to int
-            The words in the order of the columns, or the column of each word.
-
-        Returns
-        -------
-        SeedWords
-            The prior with columns.
-
-        Raises
-        ------
-        InputError
-            If the vocabulary lacks a seed word.
-        """
         return SeedWords(self.seeds, vocabulary, self.strength)
 
     def with_merged_rows(self, groups: Sequence[Sequence[int]], banned: Sequence[int] = ()) -> SeedWords | None:
-        """Return the prior after topics were merged and removed, and words banned.
-
-        Parameters
-        ----------
-        groups : sequence of sequence of int
-            The old topics that each new topic is made of; it has the seed words of all of them.
-        banned : sequence of int, default=()
-            Columns of words that are no longer seed words.
-
-        Returns
-        -------
-        SeedWords or None
-            None if no seed words remain.
-        """
+        # A new topic has the seed words of all old ones.
         merged = {
             topic: [word for part in group for word in self.seeds.get(part, ()) if word not in banned]
             for topic, group in enumerate(groups)
@@ -549,21 +462,8 @@ class SeedWords(Prior):
                 )
 
     def adapt_start(self, factor: Floats) -> Floats:
-        """Return a start in which each guided topic has half of its probability on its seed words.
-
-        The other half is the mean of all topics. With a random half, a guided topic could start nearer to some other
-        subject than every free topic, and lose its documents to it.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n_topics, n_words)
-            Random start; rows sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n_topics, n_words)
-            Adjusted start.
-        """
+        # A guided topic has half of its probability on its seed words; the other half is the mean of all topics. With a
+        # random half, it could start nearer to some other subject than every free topic, and lose its documents to it.
         mean, factor = factor.mean(axis=0), factor.copy()
         for topic, columns in self.seeds.items():
             if columns:
@@ -660,21 +560,10 @@ class KnownTopics(Prior):
         return mask
 
     def adapt_start(self, factor: Floats) -> Floats:
-        """Return a start in which a document has weight in its known topics only, if there is no strength.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n_docs, n_topics)
-            Start; rows sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n_docs, n_topics)
-            Adjusted start. A row without weight in its known topics has equal weights there.
-        """
         support = self.support(factor.shape)
         if support is None:
             return factor
+        # A document has weight in its known topics only; without any weight there, equal weights.
         inside = np.where(support, factor, 0)
         inside += support * (inside.sum(axis=1, keepdims=True) <= 0)
         return np.asarray(inside / inside.sum(axis=1, keepdims=True))
@@ -701,14 +590,7 @@ class KnownTopics(Prior):
         return replace(self, in_training=True)
 
     def for_new_documents(self) -> KnownTopics | None:
-        """Return None, because the topics of a new document are not known.
-
-        Returns
-        -------
-        KnownTopics or None
-            This prior if it comes from `for_training_documents`.
-        """
-        return self if self.in_training else None
+        return self if self.in_training else None  # the topics of a new document are not known
 
     def with_merged_columns(self, groups: Sequence[Sequence[int]]) -> KnownTopics:
         new = {old: topic for topic, group in enumerate(groups) for old in group}
@@ -717,18 +599,7 @@ class KnownTopics(Prior):
 
 
 def as_prior(value: Any) -> Prior | None:
-    """Convert what estimators accept as a prior to one prior.
-
-    Parameters
-    ----------
-    value : None, float, Prior or sequence of Prior
-        A number is the alpha of a Dirichlet prior.
-
-    Returns
-    -------
-    Prior or None
-        None if there is no prior.
-    """
+    """Convert what estimators accept as a prior to one prior: None, the alpha of a Dirichlet, a prior, or a list."""
     if value is None or isinstance(value, Prior):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):

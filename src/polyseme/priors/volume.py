@@ -30,7 +30,7 @@ import numpy as np
 
 from polyseme.errors import InputError
 from polyseme.kernels import Array, Floats, single_threaded_blas
-from polyseme.priors.base import TOPICS, Prior, check_finite, check_strength
+from polyseme.priors.base import TOPICS, WeightedPrior, check_finite
 
 _SMALLEST = 1e-150
 """Probabilities below this are replaced by it in the bound, whose curvature is in proportion to 1 / f."""
@@ -41,7 +41,7 @@ _MAX_STEPS = 200
 
 
 @dataclass(frozen=True)
-class MinimumVolume(Prior):
+class MinimumVolume(WeightedPrior):
     """Prior on topics x words with log density -strength D / 2 log det(W F F' + delta I), for topics of small volume.
 
     F has the topics as rows, W is the number of words and D the number of documents. Where many simplices contain the
@@ -86,14 +86,10 @@ class MinimumVolume(Prior):
     n_documents: float = field(default=1.0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "strength", check_strength("MinimumVolume", self.strength))
+        super().__post_init__()
         object.__setattr__(self, "delta", check_finite("MinimumVolume", "delta", self.delta))
         if self.delta <= 0:
             raise InputError(f"MinimumVolume: delta must be greater than zero, got {self.delta:g}.")
-
-    @property
-    def neutral(self) -> bool:
-        return self.strength == 0
 
     @property
     def monotone(self) -> bool:
@@ -107,33 +103,10 @@ class MinimumVolume(Prior):
         return replace(self, n_documents=n_documents)
 
     def adapt_start(self, factor: Floats) -> Floats:
-        """Return the start with a small share of the mean topic, because the M-step cannot increase a zero.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n_topics, n_words)
-            Start; rows sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n_topics, n_words)
-            Adjusted start.
-        """
+        # A small share of the mean topic, because the M-step cannot increase a zero.
         return (1 - _MEAN_SHARE) * factor + _MEAN_SHARE * factor.mean(axis=0)
 
     def row_log_density(self, factor: Floats) -> Floats:
-        """Return the term of each topic, an equal part of the log density.
-
-        Parameters
-        ----------
-        factor : ndarray of shape (n_topics, n_words)
-            Rows that sum to one.
-
-        Returns
-        -------
-        ndarray of shape (n_topics,)
-            One term per row.
-        """
         log_det = np.linalg.slogdet(self._gram(factor))[1]
         return np.full(len(factor), -self.strength * self.n_documents / 2 * log_det / len(factor))
 
