@@ -165,11 +165,16 @@ class EvaluatedTopic(TypedDict):
     words: list[str]
 
 
-class ChangedTopic(TypedDict):
-    """Mean weight of a topic in documents of the run and in new ones."""
+class NamedTopic(TypedDict):
+    """Number and name of a topic."""
 
     topic: int
     name: str
+
+
+class ChangedTopic(NamedTopic):
+    """Mean weight of a topic in documents of the run and in new ones."""
+
     old: float
     new: float
     difference: float
@@ -214,68 +219,24 @@ class Evaluation(TypedDict):
     drift: Drift | None
 
 
-class GroupShare(TypedDict):
-    """Mean share of a topic in a group, and in all other documents."""
+class MeanShare(NamedTopic):
+    """Mean share of a topic in some documents."""
 
-    group: str
     documents: int
-    topic: int
-    name: str
     share: Number
     low: Number
     high: Number
+
+
+class GroupShare(MeanShare):
+    """Mean share of a topic in a group, and in all other documents."""
+
+    group: str
     others: Number
     difference: Number
     difference_low: Number
     difference_high: Number
     ratio: Number
-    p_value: Number
-    q_value: Number
-
-
-class GroupWord(TypedDict):
-    """A word that a group uses more or less than the others within a topic."""
-
-    group: str
-    topic: int
-    word: str
-    log_ratio: float
-    error: float
-    q_value: float
-
-
-class Groups(TypedDict):
-    """Topics of groups of documents."""
-
-    by: str
-    shares: list[GroupShare]
-    words: list[GroupWord]
-    left_out: Annotated[int, "documents in none of the groups"]
-    notes: Annotated[list[str], "what makes the intervals too short"]
-
-
-class PeriodShare(TypedDict):
-    """Mean share of a topic in a period."""
-
-    period: str
-    documents: int
-    topic: int
-    name: str
-    share: Number
-    low: Number
-    high: Number
-
-
-class Trend(TypedDict):
-    """Shares of a topic in the earlier and the later half of the documents."""
-
-    topic: int
-    name: str
-    earlier: Number
-    later: Number
-    difference: Number
-    difference_low: Number
-    difference_high: Number
     p_value: Number
     q_value: Number
 
@@ -290,6 +251,40 @@ class ChangingWord(TypedDict):
     q_value: float
 
 
+class GroupWord(ChangingWord):
+    """A word that a group uses more or less than the others within a topic."""
+
+    group: str
+
+
+class Groups(TypedDict):
+    """Topics of groups of documents."""
+
+    by: str
+    shares: list[GroupShare]
+    words: list[GroupWord]
+    left_out: Annotated[int, "documents in none of the groups"]
+    notes: Annotated[list[str], "what makes the intervals too short"]
+
+
+class PeriodShare(MeanShare):
+    """Mean share of a topic in a period."""
+
+    period: str
+
+
+class Trend(NamedTopic):
+    """Shares of a topic in the earlier and the later half of the documents."""
+
+    earlier: Number
+    later: Number
+    difference: Number
+    difference_low: Number
+    difference_high: Number
+    p_value: Number
+    q_value: Number
+
+
 class Time(TypedDict):
     """Topics over time."""
 
@@ -301,11 +296,9 @@ class Time(TypedDict):
     notes: Annotated[list[str], "what makes the intervals too short"]
 
 
-class Coefficient(TypedDict):
+class Coefficient(NamedTopic):
     """Change of the share of a topic."""
 
-    topic: int
-    name: str
     coefficient: str
     estimate: Number
     low: Number
@@ -348,20 +341,11 @@ class Selection(TypedDict):
     plot: Annotated[str, "file of the plot"]
 
 
-class NewTopic(TypedDict):
+class NewTopic(NamedTopic):
     """A topic that an update has added; typical are ids of documents."""
 
-    topic: int
-    name: str
     documents: int
     typical: list[str]
-
-
-class NamedTopic(TypedDict):
-    """Number and name of a topic."""
-
-    topic: int
-    name: str
 
 
 class Update(TypedDict):
@@ -378,11 +362,9 @@ class Update(TypedDict):
     interrupted: bool
 
 
-class TopicShare(TypedDict):
+class TopicShare(NamedTopic):
     """A topic and its share of a document."""
 
-    topic: int
-    name: str
     share: float
 
 
