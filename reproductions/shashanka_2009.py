@@ -29,7 +29,7 @@ from formulas import Array
 from polyseme import LDA, PLSA, CorrelatedTopicModel, RealTopicModel
 from polyseme.plots import plot_simplex
 from polyseme.simplex import Hull, SimplexDecomposition, SimplexMap
-from polyseme.simplex.maps import lift, orthonormal_basis
+from polyseme.simplex.maps import lift
 from shashanka_example2 import (
     Runs,
     example_2,
@@ -107,7 +107,7 @@ def three_points() -> list[Finding]:
 def appendix_a() -> list[Finding]:
     orthogonal = sums = distances = back = 0.0
     for W in range(1, 201):
-        T = orthonormal_basis(W)
+        T = lift(np.eye(W)).T
         orthogonal = max(orthogonal, float(np.abs(T.T @ T - np.eye(W)).max()))
         sums = max(sums, float(np.abs(T.sum(axis=0)).max()))
         X = np.random.default_rng(W).normal(size=(10, W))
@@ -116,7 +116,7 @@ def appendix_a() -> list[Finding]:
         scale = pdist(P) / pdist(X)
         distances = max(distances, float(np.abs(scale / scale[0] - 1).max()))
         back = max(back, float(np.abs(simplex_map.from_simplex(P) - X).max()))
-    first = orthonormal_basis(2)[:, 0] * np.sqrt(2)
+    first = lift(np.eye(2)).T[:, 0] * np.sqrt(2)
     text_sign = float(np.abs(lift(FIVE) @ np.eye(3) - FIVE_LIFTED).max())
     other = np.array([[-1, 1], [1, 1], [0, -2]]) / np.sqrt([2, 6])
     wrong = float(np.abs(FIVE @ other.T - FIVE_LIFTED).max())

@@ -105,7 +105,9 @@ def docstrings(
     {'numpy'}
     """
     names = (packages,) if isinstance(packages, str) else tuple(packages)
-    files_by_label = {STANDARD_LIBRARY_LABEL: _standard_library_files()} if standard_library else {}
+    files_by_label: dict[str, list[_SourceFile]] = {}
+    if standard_library:
+        files_by_label[STANDARD_LIBRARY_LABEL] = list(_modules_below(Path(sysconfig.get_path("stdlib")), prefix=""))
     files_by_label |= {name: _package_files(name) for name in names}
 
     total = sum(len(files) for files in files_by_label.values())
@@ -176,10 +178,6 @@ class _SourceFile:
 
     path: Path
     module: str
-
-
-def _standard_library_files() -> list[_SourceFile]:
-    return list(_modules_below(Path(sysconfig.get_path("stdlib")), prefix=""))
 
 
 def _package_files(name: str) -> list[_SourceFile]:
@@ -403,7 +401,9 @@ def synthetic_corpus(
         raise InputError(f"length must be a finite number above 0, got {length!r}.")
     seed = as_seed(random_state)
     if topic_word is not None:
-        topics = _checked_topics(topic_word)
+        topics = np.asarray(topic_word, dtype=np.float64)
+        if topics.ndim != 2 or not np.all(topics >= 0) or not np.allclose(topics.sum(axis=1), 1.0, atol=1e-5):
+            raise InputError("topic_word must be topics x words, non-negative, with rows that sum to one.")
     elif topic_word_prior is None:
         topics = _zipf_topics(n_topics, n_words, zipf, seed)
     else:
@@ -493,13 +493,6 @@ def _zipf_topics(n_topics: int, n_words: int, exponent: float, seed: int) -> NDA
     topics = random.gamma(_TOPIC_SHAPE, size=(n_topics, n_words)) + np.finfo(float).tiny
     topics *= (np.arange(n_words) + 1 + _ZIPF_SHIFT) ** -exponent
     return topics / topics.sum(axis=1, keepdims=True)
-
-
-def _checked_topics(topic_word: ArrayLike) -> Floats:
-    topics = np.asarray(topic_word, dtype=np.float64)
-    if topics.ndim != 2 or not np.all(topics >= 0) or not np.allclose(topics.sum(axis=1), 1.0, atol=1e-5):
-        raise InputError("topic_word must be topics x words, non-negative, with rows that sum to one.")
-    return topics
 
 
 def _word_name(rank: int) -> str:

@@ -874,7 +874,8 @@ def plot_tree(model: Any, vocabulary: Any = None, *, n_words: int = 5, ax: Any =
     words = list(model.nodes(vocabulary, n_words=n_words)["words"])
     places = _tree_places(tree)
     if ax is None:
-        ax = _tree_axes(tree)
+        size = (2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves))
+        ax = _pyplot().figure(figsize=size, layout="constrained").add_subplot()
     for node, (x, y) in places.items():
         parent = tree.parents[node]
         if parent in places:
@@ -1008,7 +1009,7 @@ def plot_simplex(
         raise InputError(f"form must be one of {', '.join(map(repr, FORMS))}, got {form!r}.")
     points, corners, approximations, standard = _coordinates(decomposition, form)
     if ax is None:
-        ax = _simplex_axes(points.shape[1])
+        ax = _pyplot().figure().add_subplot(projection="3d" if points.shape[1] == 3 else None)
     if standard is not None:
         _edges(ax, standard, color="gray", linestyle=":")
     ax.plot(*points.T, ".", color="tab:blue", markersize=2, label="points")
@@ -1084,11 +1085,6 @@ def _tree_places(tree: Any) -> dict[int, tuple[float, float]]:
     return places
 
 
-def _tree_axes(tree: Any) -> Any:
-    size = (2.4 * (tree.depth + 1.5), 1 + _LINE * len(tree.leaves))
-    return _pyplot().figure(figsize=size, layout="constrained").add_subplot()
-
-
 def _graph_places(correlations: Floats) -> Floats:
     """Return two coordinates per topic: correlated topics are near each other, and circles are moved apart."""
     places = classical_scaling(np.sqrt(np.maximum(1 - correlations, 0)))
@@ -1133,10 +1129,6 @@ def _coordinates(decomposition: SimplexDecomposition, form: str) -> tuple[Floats
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(message)
-
-
-def _simplex_axes(n_dimensions: int) -> Any:
-    return _pyplot().figure().add_subplot(projection="3d" if n_dimensions == 3 else None)
 
 
 def _edges(ax: Any, corners: Array, **style: Any) -> None:

@@ -293,11 +293,11 @@ def _commands_of(kind: str) -> list[str]:
         return ["resume"]
     model = MODELS.get(kind, MODELS["plsa"])
     names = set(COMMANDS) - {"resume"}
-    if not model.edits_topics:
+    if not model.estimator._edits_topics:
         names -= {name for name in names if {"--merge", "--delete"} & set(COMMANDS[name])}
     if kind == "nmf":  # which has no perplexity
         names -= {name for name in names if COMMANDS[name][0] == "evaluate"}
-    if not model.refits:
+    if not model.estimator._refits:
         names -= {name for name in names if "--refit" in COMMANDS[name]}
     return sorted(names)
 

@@ -57,8 +57,8 @@ def test_models_declare_whether_they_are_fitted_from_shards(name, tmp_path):
     else:
         with pytest.raises(InputError, match="takes no shards"):
             model.fit(shards, Y)
-    assert MODELS[name].edits_topics == (name in ("plsa", "lda", "nmf", "mixture"))
-    assert MODELS[name].refits == (name not in ("hierarchical", "labels"))
+    assert MODELS[name].estimator._edits_topics == (name in ("plsa", "lda", "nmf", "mixture"))
+    assert MODELS[name].estimator._refits == (name not in ("hierarchical", "labels"))
 
 
 @EVERY

@@ -14,7 +14,6 @@ from polyseme.simplex.hull import (
     _noise,
     barycentric,
     farthest_corners,
-    minimum_volume_corners,
     smallest_corners,
 )
 
@@ -39,7 +38,7 @@ def volume_of(corners):
 @pytest.mark.parametrize(("K", "W"), [(1, 4), (2, 1), (2, 5), (3, 2), (4, 30), (6, 5)])
 def test_corners_of_mixtures_are_found(K, W):
     X, corners = mixtures(K, W, 400, seed=K)
-    found = minimum_volume_corners(X, K, np.ones(len(X)), 0.0)
+    found = smallest_corners(X, K, np.ones(len(X)), 0.0).points
     assert not Hull(found).outside(X, 1e-5).any() or K == 1
     assert matched_error(found, corners) < 0.1 or K == 1
     if K > 1:
@@ -50,7 +49,7 @@ def test_corners_of_mixtures_are_found(K, W):
 
 def test_no_similar_triangle_around_the_points_is_smaller():
     X = np.random.default_rng(5).normal(size=(200, 2))
-    found = minimum_volume_corners(X, 3, np.ones(200), 0.0)
+    found = smallest_corners(X, 3, np.ones(200), 0.0).points
     hull = X[ConvexHull(X).vertices]
     rng = np.random.default_rng(6)
     for scale in (1e-3, 1e-2, 1e-1):
@@ -65,7 +64,7 @@ def test_no_similar_triangle_around_the_points_is_smaller():
 def test_the_margin_bounds_the_weight_outside_of_each_face(margin):
     X, _ = mixtures(3, 2, 500, noise=0.1)
     weights = np.random.default_rng(0).random(500) + 0.1
-    found = minimum_volume_corners(X, 3, weights, margin)
+    found = smallest_corners(X, 3, weights, margin).points
     outside = weights @ (Hull(found).barycentric(X) < -1e-5) / weights.sum()
     assert (outside <= margin).all()
     assert outside.max() > 0.5 * margin
@@ -74,15 +73,15 @@ def test_the_margin_bounds_the_weight_outside_of_each_face(margin):
 def test_a_soft_margin_is_robust_to_outliers():
     X, corners = mixtures(3, 6, 500)
     X[:5] += 3 * np.random.default_rng(1).normal(size=(5, 6))
-    hard, soft = (matched_error(minimum_volume_corners(X, 3, np.ones(500), margin), corners) for margin in (0, 0.05))
+    hard, soft = (matched_error(smallest_corners(X, 3, np.ones(500), margin).points, corners) for margin in (0, 0.05))
     assert soft < 0.1 < hard
 
 
 def test_a_weight_equals_repeated_points():
     X, _ = mixtures(3, 4, 60, noise=0.05)
     weights = np.random.default_rng(0).integers(1, 4, 60).astype(float)
-    one = minimum_volume_corners(X, 3, weights, 0.05)
-    other = minimum_volume_corners(np.repeat(X, weights.astype(int), axis=0), 3, np.ones(int(weights.sum())), 0.05)
+    one = smallest_corners(X, 3, weights, 0.05).points
+    other = smallest_corners(np.repeat(X, weights.astype(int), axis=0), 3, np.ones(int(weights.sum())), 0.05).points
     np.testing.assert_allclose(one, other, atol=1e-8)
 
 
@@ -91,25 +90,25 @@ def test_corners_do_not_depend_on_the_threads_of_blas():
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found.append(minimum_volume_corners(X, 5, np.ones(4000), 0.05))
+            found.append(smallest_corners(X, 5, np.ones(4000), 0.05).points)
     assert np.array_equal(*found)
 
 
 def test_a_hard_margin_includes_points_outside_of_the_sample(monkeypatch):
     monkeypatch.setattr("polyseme.simplex.hull._MAX_POINTS", 50)
     X, _ = mixtures(3, 4, 1000, noise=0.05)
-    found = minimum_volume_corners(X, 3, np.ones(1000), 0.0)
+    found = smallest_corners(X, 3, np.ones(1000), 0.0).points
     assert Hull(found).barycentric(X).min() > -1e-5
 
 
 @pytest.mark.parametrize(("n", "W"), [(1, 3), (3, 5), (4, 1), (30, 2)])
 def test_more_corners_than_dimensions(n, W):
     X = np.random.default_rng(n).normal(size=(n, W))
-    for corners in (minimum_volume_corners(X, 5, np.ones(n), 0.0), farthest_corners(X, 5, np.ones(n))):
+    for corners in (smallest_corners(X, 5, np.ones(n), 0.0).points, farthest_corners(X, 5, np.ones(n))):
         assert corners.shape == (5, W)
         assert np.isfinite(corners).all()
     if n < 30:
-        assert Hull(minimum_volume_corners(X, 5, np.ones(n), 0.0)).distance(X).max() < 1e-5
+        assert Hull(smallest_corners(X, 5, np.ones(n), 0.0).points).distance(X).max() < 1e-5
 
 
 def test_farthest_corners_are_points_of_the_data():
@@ -151,13 +150,13 @@ def spiky_mixtures(K, *, seed, n=200, W=50):
 @pytest.mark.parametrize("K", [1, 3, 5])
 def test_corners_of_non_negative_points_are_not_negative(K, margin):
     X, _ = spiky_mixtures(K, seed=K)
-    free = minimum_volume_corners(X, K, np.ones(len(X)), margin)
-    found = minimum_volume_corners(X, K, np.ones(len(X)), margin, non_negative=True)
+    free = smallest_corners(X, K, np.ones(len(X)), margin).points
+    found = smallest_corners(X, K, np.ones(len(X)), margin, non_negative=True).points
     assert found.min() >= 0
     if K > 1:
         assert free.min() < 0
         assert np.linalg.matrix_rank(found[1:] - found[0]) == K - 1
-    far = minimum_volume_corners(X + 100, K, np.ones(len(X)), margin, non_negative=True) - 100
+    far = smallest_corners(X + 100, K, np.ones(len(X)), margin, non_negative=True).points - 100
     gaps = np.abs(far[:, np.newaxis] - free).max(axis=2)
     assert gaps[linear_sum_assignment(gaps)].max() < 0.05
     assert farthest_corners(X, K, np.ones(len(X)), non_negative=True).min() >= 0
@@ -199,24 +198,24 @@ def test_a_search_that_does_not_converge_moves_the_corner_toward_the_mean(monkey
     nearest = plane.nearest_non_negative(far)
     assert plane.points(nearest).min() > -1e-12
     np.testing.assert_allclose(nearest[:, 0] * far[:, 1], nearest[:, 1] * far[:, 0], rtol=1e-9)
-    assert minimum_volume_corners(X, 3, np.ones(len(X)), 0.05, non_negative=True).min() >= 0
+    assert smallest_corners(X, 3, np.ones(len(X)), 0.05, non_negative=True).points.min() >= 0
 
 
 @pytest.mark.parametrize("weight", [0.1, 2.0, 20.0])
 def test_the_margin_is_a_share_of_the_weight(weight):
     """Of 100 points between 0 and 1 and one at 10, a margin of 5% leaves the last one out if it has less weight."""
     X = np.append(np.linspace(0, 1, 100), 10.0)[:, np.newaxis]
-    corners = minimum_volume_corners(X, 2, np.append(np.ones(100), weight), 0.05)
+    corners = smallest_corners(X, 2, np.append(np.ones(100), weight), 0.05).points
     assert (corners.max() > 9.5) == (weight > 5)
 
 
 def test_the_margin_treats_weights_as_repeated_points():
     X, _ = mixtures(3, 2, 150, seed=4, noise=0.05)
     weights = np.random.default_rng(0).integers(1, 4, len(X))
-    found = minimum_volume_corners(X, 3, weights.astype(float), 0.1)
-    repeated = minimum_volume_corners(np.repeat(X, weights, axis=0), 3, np.ones(weights.sum()), 0.1)
+    found = smallest_corners(X, 3, weights.astype(float), 0.1).points
+    repeated = smallest_corners(np.repeat(X, weights, axis=0), 3, np.ones(weights.sum()), 0.1).points
     assert matched_error(found, repeated) < 0.02
-    assert matched_error(found, minimum_volume_corners(X, 3, np.ones(len(X)), 0.1)) > 0.02
+    assert matched_error(found, smallest_corners(X, 3, np.ones(len(X)), 0.1).points) > 0.02
 
 
 def test_a_start_is_expanded_until_the_weight_outside_is_allowed():
@@ -239,7 +238,7 @@ def test_dark_corners_are_found_in_points_of_different_brightness_with_outliers(
     X = rng.uniform(0.4, 1.0, (600, 1)) * (rng.dirichlet(np.full(4, 0.5), 600) @ corners)
     X = np.maximum(X + 0.005 * rng.normal(size=X.shape), 0)
     X[:6] = 2 * rng.random((6, 30))
-    start = minimum_volume_corners(X, 4, np.ones(600), 0.05, non_negative=True)
+    start = smallest_corners(X, 4, np.ones(600), 0.05, non_negative=True).points
     fitted = RealTopicModel(PLSA(4, solver="em")).fit(X).components_
     for found in (start, fitted):
         cosines = corners @ found.T / np.outer(np.linalg.norm(corners, axis=1), np.linalg.norm(found, axis=1))

@@ -68,17 +68,13 @@ def merged_topics(topic_word: Array, topic_weights: Floats, edit: TopicEdit) -> 
     """
     topics = topic_word.astype(np.float64)
     topics[:, edit.banned] = 0
-    merged = np.array([_weighted_mean(topics[list(group)], topic_weights[list(group)]) for group in edit.groups])
-    check_words_left(merged, edit)
+    merged = np.empty((len(edit.groups), topics.shape[1]))
+    for topic, group in enumerate(map(list, edit.groups)):
+        weights = topic_weights[group] if topic_weights[group].sum() > 0 else np.ones(len(group))
+        merged[topic] = (weights[:, np.newaxis] * topics[group]).sum(axis=0) / weights.sum()
+        if merged[topic].sum() <= 0:
+            raise InputError(f"Topic {', '.join(map(str, group))} has only banned words: remove the topic as well.")
     return normalize_rows(merged).astype(topic_word.dtype)
-
-
-def check_words_left(topics: Array, edit: TopicEdit) -> None:
-    """Raise InputError if a topic has no words other than the banned ones."""
-    emptied = np.flatnonzero(topics.sum(axis=1) <= 0)
-    if emptied.size:
-        parts = ", ".join(map(str, edit.groups[emptied[0]]))
-        raise InputError(f"Topic {parts} has only banned words: remove the topic as well.")
 
 
 def without(probabilities: Floats, banned: Array) -> Floats:
@@ -126,11 +122,6 @@ def merge_costs(topic_counts: Floats) -> Floats:
     for first in range(K - 1):
         costs[first, first + 1 :] = _costs(topic_counts, first, np.arange(first + 1, K))
     return costs
-
-
-def _weighted_mean(topics: Floats, weights: Floats) -> Floats:
-    weights = weights if weights.sum() > 0 else np.ones(len(weights))
-    return np.asarray((weights[:, np.newaxis] * topics).sum(axis=0) / weights.sum())
 
 
 def _listed(name: str, values: Any) -> Sequence[Any]:

@@ -151,11 +151,6 @@ def correlation(covariance: Floats) -> Floats:
     return np.asarray((matrix + matrix.T) / 2)
 
 
-def min_weight(dtype: np.dtype[np.floating]) -> float:
-    """Return the lower limit of a weight. Under this model no weight is zero, so every word must have a topic."""
-    return 1e-18 if dtype == np.float32 else 1e-200
-
-
 @dataclass(frozen=True, eq=False)
 class LogisticNormalPosterior(NoLargeArrays):
     """Inference of the correlated topic model: q(eta_d) = N(lambda_d, diag(v_d)), with topics and prior fixed."""
@@ -205,8 +200,9 @@ class LogisticNormalPosterior(NoLargeArrays):
         )  # fmt: skip
         A, terms = operands(posterior, totals, prior, phi.dtype, n_threads=n_threads)
         parts = known_counts.sums(A, phi, Want.LOGS, n_threads=n_threads).logs + terms
+        least = 1e-18 if topic_word.dtype == np.float32 else 1e-200  # no weight is zero: every word must have a topic
         return DocumentWeights(
-            np.maximum(posterior.weights, min_weight(topic_word.dtype)).astype(topic_word.dtype),
+            np.maximum(posterior.weights, least).astype(topic_word.dtype),
             np.zeros(counts.n_docs),
             known_counts,
             unseen_tokens,

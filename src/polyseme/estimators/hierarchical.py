@@ -29,7 +29,7 @@ from polyseme.io.files import NULL, TEXT, either, list_of
 from polyseme.io.models import INTEGERS, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, padded, single_threaded_blas
 from polyseme.metrics.words import WordAmounts, frame, names_of_words, words_of_amounts
-from polyseme.solvers.base import FitSummary, Snapshot, best_fit, finish_fit, seeds
+from polyseme.solvers.base import FitSummary, best_fit, finish_fit, seeds
 from polyseme.solvers.initialize import check_init, given_topics, is_topics_only
 from polyseme.solvers.tree import STARTS, TreeGrowth, TreeRun, arranged_start, corpus_rows, grow, leaf_topics
 from polyseme.utils import (
@@ -266,7 +266,7 @@ class HierarchicalPLSA(TopicEstimator):
                 (tree, growth, *init_parts(self.init), self.solver, max_iter, tol, corpus.dtype),
                 seeds(self.random_state, 1 if is_topics_only(self.init) else n_init),
                 partial(self._begin, tree, growth),
-                partial(self._resume, tree),
+                lambda corpus, state: TreeRun.resumed(corpus, tree, state, extrapolate=self.solver == SOLVERS[0]),
             )
             best, interrupted = best_fit(self, starts, max_iter=max_iter, tol=tol)
             arrays, end = _TreeArrays.of(best.run), FitSummary.of(best, interrupted, self.solver)
@@ -402,9 +402,6 @@ class HierarchicalPLSA(TopicEstimator):
             tree, point, scores = grown.tree, grown.point, grown.scores
         point = corpus_rows(corpus, tree, point, is_complete)
         return TreeRun(corpus, tree, point, extrapolate=self.solver == SOLVERS[0], scores=scores)
-
-    def _resume(self, tree: Tree, corpus: Corpus, state: Snapshot) -> TreeRun:
-        return TreeRun.resumed(corpus, tree, state, extrapolate=self.solver == SOLVERS[0])
 
     def _set_fit(self, arrays: _TreeArrays, end: FitSummary, training: Training) -> None:
         """Fold in the documents with the leaves as topics, and set all attributes of the fit."""

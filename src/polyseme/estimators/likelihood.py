@@ -18,12 +18,12 @@ from polyseme.core.fold_in import LeastLoss, MaximumLikelihood, fold_in_by_loss,
 from polyseme.core.mixture import MixturePosterior
 from polyseme.core.model import Model, as_loss, topic_use
 from polyseme.data.corpus import LOADED_NONZEROS, Corpus
+from polyseme.errors import InputError
 from polyseme.estimators.base import fit_starts
 from polyseme.estimators.validation import (
     Training,
     as_solver,
     check_has_words,
-    check_seed,
     init_parts,
     model_from_parameters,
     with_early_stopping,
@@ -84,22 +84,18 @@ class LikelihoodSettings(NamedTuple):
     def of(cls, parameters: PLSA) -> LikelihoodSettings:
         """Return the settings after checks of everything that does not depend on the data."""
         solver = with_early_stopping(parameters.early_stopping, as_solver(parameters.solver))
-        max_iter = parameters.max_iter
+        max_iter, tol = parameters.max_iter, parameters.tol
+        if tol is None:
+            tol = _TOLERANCE if as_loss(parameters.loss).is_likelihood else _LOSS_TOLERANCE
         return cls(
             parameters,
             check_n_topics(parameters.n_components),
             check_integer("n_init", parameters.n_init, least=1),
             solver.max_iter if max_iter is None else check_integer("max_iter", max_iter, least=1),
-            _tolerance(parameters),
+            check_nonnegative("tol", tol),
             solver,
             effective_threads(check_n_jobs(parameters.n_jobs)),
         )
-
-
-def _tolerance(parameters: PLSA) -> float:
-    if parameters.tol is None:
-        return _TOLERANCE if as_loss(parameters.loss).is_likelihood else _LOSS_TOLERANCE
-    return check_nonnegative("tol", parameters.tol)
 
 
 class LikelihoodFit(NamedTuple):
@@ -118,7 +114,8 @@ def fit_likelihood(
     `penalties` are added to the loss; then the scale is free.
     """
     (corpus, vocabulary), given = training, settings.parameters
-    check_seed(given.checkpoint, given.random_state)
+    if given.checkpoint is not None and not isinstance(given.random_state, int | np.integer):
+        raise InputError("checkpoint: set random_state to an int, so that the same call finds the state of its fit.")
     model = model_from_parameters(given, settings.n_topics, corpus, vocabulary, free_scale=free_scale)
     if penalties is not None:
         model = replace(model, loss=Penalized(model.loss, *penalties), free_scale=True)

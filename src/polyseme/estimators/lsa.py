@@ -39,14 +39,10 @@ def unit_weights(X: sp.csr_array) -> Floats:
     return np.ones(X.shape[1])
 
 
-def document_frequencies(X: sp.csr_array) -> Floats:
-    """Return the number of documents that contain each word."""
-    return np.bincount(X.indices[X.data > 0], minlength=X.shape[1]).astype(np.float64)
-
-
 def inverse_document_frequencies(X: sp.csr_array) -> Floats:
     """Return log((1 + n) / (1 + documents with the word)) + 1, as scikit-learn does with smooth_idf=True."""
-    return np.asarray(np.log((1 + X.shape[0]) / (1 + document_frequencies(X))) + 1)
+    documents = np.bincount(X.indices[X.data > 0], minlength=X.shape[1])
+    return np.asarray(np.log((1 + X.shape[0]) / (1 + documents)) + 1)
 
 
 def entropy_weights(X: sp.csr_array) -> Floats:

@@ -256,12 +256,6 @@ def init_parts(init: Any) -> tuple[Any, ...]:
         return (init,)
 
 
-def check_seed(checkpoint: Any, random_state: Any) -> None:
-    """Raise InputError if a fit with a checkpoint has no seed, so that no call could find its state again."""
-    if checkpoint is not None and not isinstance(random_state, int | np.integer):
-        raise InputError("checkpoint: set random_state to an int, so that the same call finds the state of its fit.")
-
-
 class TrainingData(NamedTuple):
     """Validated counts of a fit."""
 
@@ -377,15 +371,6 @@ def with_early_stopping(early_stopping: Any, solver: Solver) -> Solver:
     return early_stopping if early_stopping.solver is not None else replace(early_stopping, solver=solver)
 
 
-def check_prior_factor(name: str, prior: Prior, factor: str) -> None:
-    """Raise InputError if a part of the prior `name` cannot act on `factor`."""
-    for part in prior.parts:
-        if factor not in part.acts_on:
-            raise InputError(
-                f"{name} is a prior on {factor}, but {type(part).__name__} acts on {part.acts_on[0]} only."
-            )
-
-
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
     """Begin the message of an InputError about a prior with the name of the parameter."""
@@ -441,7 +426,11 @@ def model_from_parameters(
     )
     for name, prior, factor, shape in sides:
         if prior is not None:
-            check_prior_factor(name, prior, factor)
+            for part in prior.parts:
+                if factor not in part.acts_on:
+                    raise InputError(
+                        f"{name} is a prior on {factor}, but {type(part).__name__} acts on {part.acts_on[0]} only."
+                    )
             with _naming(name):
                 prior.check(shape)
     if not (declared.loss.is_likelihood or declared.is_plain):

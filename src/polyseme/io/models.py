@@ -292,7 +292,8 @@ class _Reader:
             raise ValueError(f"{missing[0]} is missing")
         sizes: dict[str, int] = {}
         for name, value in values.items():
-            field = _declaration(model_class, name)
+            # factor_*_ declares factor_0_, factor_1_ ...
+            field = model_class._stored.get(name) or model_class._stored.get(re.sub("[0-9]+", "*", name))
             if field is None:
                 raise ValueError(f"{name!r} is not an attribute of a fitted {header['class']}")
             if isinstance(field, StoredValue):
@@ -383,12 +384,6 @@ class _Reader:
         return self.objects[value["object"]](**settings)
 
 
-def _declaration(model_class: Any, name: str) -> Stored | None:
-    """Return the declaration of a fitted attribute; factor_*_ declares factor_0_, factor_1_ ..."""
-    found: Stored | None = model_class._stored.get(name) or model_class._stored.get(re.sub("[0-9]+", "*", name))
-    return found
-
-
 def _checked_array(name: str, value: Any, field: StoredArray, sizes: dict[str, int]) -> Array:
     """Return an array that has the declared dtype and axes; lists of strings become arrays.
 
@@ -475,12 +470,13 @@ def _describe_parts(model: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the fields of the fitted model and the training documents that an estimator holds, if it does."""
     if "_fitted" not in vars(model):
         return {}, {}
-    described = {_FITTED: _describe_fitted(model._fitted)}
-    if model._training is not None:
-        described[_DOCUMENTS] = _describe_documents(model._training)
-    plain = {_DOCUMENTS: None} | {name: values for name, (values, _) in described.items()}
-    arrays = {f"{name}.{key}": array for name, (_, part) in described.items() for key, array in part.items()}
-    return plain, arrays
+    plain, arrays = _describe_fitted(model._fitted)
+    arrays = {f"{_FITTED}.{name}": array for name, array in arrays.items()}
+    documents = model._training
+    if documents is not None:
+        arrays |= {f"{_DOCUMENTS}.{name}": getattr(documents, name) for name in TrainingDocuments.stored}
+        arrays |= {f"{_DOCUMENTS}.parameters.{name}": array for name, array in documents.parameters.items()}
+    return {_DOCUMENTS: None if documents is None else {}, _FITTED: plain}, arrays
 
 
 def _describe_fitted(fitted: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -514,12 +510,6 @@ def _describe_inference(inference: Any) -> tuple[dict[str, Any], dict[str, Array
         else:
             plain[field.name] = _parameter(field.name, value)
     return plain, arrays
-
-
-def _describe_documents(documents: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the fields of training documents: arrays by name only."""
-    arrays = {name: getattr(documents, name) for name in TrainingDocuments.stored}
-    return {}, arrays | {f"parameters.{name}": array for name, array in documents.parameters.items()}
 
 
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

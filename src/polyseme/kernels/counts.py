@@ -479,7 +479,9 @@ class DenseCounts:
                 log_sums[block] = np.einsum("dw,dw->d", x, log_q, dtype=np.float64)
             if row_sums is None and word_sums is None:
                 return None
-            r = np.divide(x, q, out=np.zeros_like(q), where=present & (q > _max_zero_product(q.dtype)))
+            # A word that no topic explains adds nothing to the sums.
+            largest_zero = 1e-24 if q.dtype == np.float32 else 1e-280
+            r = np.divide(x, q, out=np.zeros_like(q), where=present & (q > largest_zero))
             if row_sums is not None:
                 row_sums[block] = r @ B
             if word_sums is None:
@@ -519,8 +521,3 @@ def _word_sums_buffer(memory: Floats | None, B: Array) -> Floats:
     if memory.shape != B.shape or memory.dtype != np.float64:
         raise TypeError(f"memory {memory.shape} {memory.dtype} does not fit word sums {B.shape} float64")
     return memory
-
-
-def _max_zero_product(dtype: np.dtype[Any]) -> float:
-    """Return the largest q that counts as zero: a word that no topic explains adds nothing to the sums."""
-    return 1e-24 if dtype == np.float32 else 1e-280

@@ -57,22 +57,8 @@ _TO_LAB = (
 def assign_colors(places: Array) -> list[int]:
     """Return the number of a color for each topic, so that topics that are close on the map have different colors.
 
-    Parameters
-    ----------
-    places : array (topics x 2)
-        Places of the topics.
-
-    Returns
-    -------
-    list of int
-        Numbers of colors in `LIGHT` and `DARK`. With more topics than colors, each color is used about as often as
-        every other.
-
-    Examples
-    --------
-    >>> from polyseme.layout.colors import assign_colors
-    >>> len(set(assign_colors([[0, 0], [1, 0], [0, 1]])))
-    3
+    The numbers are those in `LIGHT` and `DARK`. With more topics than colors, each color is used about as often as
+    every other.
     """
     places = np.asarray(places, dtype=np.float64).reshape(-1, 2)
     n_topics, n_colors = len(places), len(LIGHT)

@@ -23,54 +23,21 @@ _LEAST_WEIGHT = 0.01
 
 
 class TopicPlaces(NamedTuple):
-    """Places and sizes of topics on a map.
-
-    Attributes
-    ----------
-    places : ndarray of float64 (topics x 2)
-        Where the name of each topic stands, in the units of the places of documents.
-    radii : ndarray of float64 (topics,)
-        Median distance of the documents of each topic from its name, at least a cell.
-    """
+    """Places and sizes of topics on a map."""
 
     places: Floats
+    """Where the name of each topic stands, in the units of the places of documents: topics x 2."""
     radii: Floats
+    """Median distance of the documents of each topic from its name, at least a cell."""
 
 
 def topic_places(places: Places, weights: Array, *, kernel: float = KERNEL) -> TopicPlaces:
     """Return where the names of topics stand: where a topic is dense and has most of the documents.
 
     With D_z the density of the documents weighted by P(z|d), and D the density of all documents, a name stands at the
-    largest D_z^2 / D, moved to the weighted mean of the documents around it.
-
-    Parameters
-    ----------
-    places : ndarray of uint16 (documents x 2)
-        Places of the documents.
-    weights : array (documents x topics)
-        P(z|d) at one level.
-    kernel : float, default=0.4
-        Width of the kernel of densities, in units of the median radius of the topics. Use 0.6 for a level with few,
-        large topics.
-
-    Returns
-    -------
-    TopicPlaces
-        Places and radii of the topics. A topic without documents has the middle of the map and the radius 0.
-
-    Raises
-    ------
-    InputError
-        If the numbers of documents differ.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyseme.layout.names import topic_places
-    >>> places = np.array([[0, 0], [10, 10], [60000, 50000], [60010, 50000]], dtype=np.uint16)
-    >>> found = topic_places(places, np.array([[1, 0], [1, 0], [0, 1], [0, 1]]))
-    >>> found.places[:, 0] < 30000
-    array([ True, False])
+    largest D_z^2 / D, moved to the weighted mean of the documents around it. `kernel` is the width of the densities, in
+    units of the median radius of the topics; 0.6 suits a level with few, large topics. A topic without documents has
+    the middle of the map and the radius 0.
     """
     weights = np.asarray(weights)
     if len(weights) != len(places):

@@ -62,36 +62,8 @@ def document_layout(
 ) -> Places:
     """Return the places of documents on a map, on which documents with similar topics and words are close.
 
-    Parameters
-    ----------
-    levels : sequence of arrays (documents x topics)
-        P(z|d) at the levels of a model: the reading level first, then the finer ones. The first level is used, and the
-        finest one that has at least 50 documents per topic.
-    counts : sparse array (documents x words)
-        Counts of the words.
-    n_jobs : int or None, default=None
-        Number of threads, as in scikit-learn; the places do not depend on it.
-    progress : callable or None, default=None
-        Function that is called with the completed work, the total work and a description.
-
-    Returns
-    -------
-    ndarray of uint16 (documents x 2)
-        Coordinates from 0 to 65535. Both axes have the same unit.
-
-    Raises
-    ------
-    InputError
-        If weights are negative or not finite, or if the numbers of documents differ.
-
-    Examples
-    --------
-    >>> import numpy as np, scipy.sparse as sp
-    >>> from polyseme.layout.places import document_layout
-    >>> weights = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8]])
-    >>> places = document_layout([weights], sp.csr_array([[2, 1, 0], [1, 1, 0], [0, 1, 2], [0, 1, 1]]))
-    >>> places.shape, places.dtype
-    ((4, 2), dtype('uint16'))
+    levels : P(z|d) at the levels of a model, the reading level first; the finest one with at least 50 documents per
+    topic is used, too. The result has coordinates from 0 to 65535, in the same unit, which do not depend on `n_jobs`.
     """
     documents = _Documents.of(levels, counts)
     n_documents, n_threads = documents.n_documents, effective_threads(n_jobs)
@@ -120,33 +92,10 @@ def extend_layout(
     n_jobs: int | None = None,
     progress: ProgressUpdate | None = None,
 ) -> Places:
-    """Return the places of old and new documents, without moving the old ones.
+    """Return the places of old and new documents, without moving the old ones, the first rows of all arguments.
 
     A new document is placed among those old documents that would be its neighbors in `document_layout`; if they lie in
     several groups, in the largest group.
-
-    Parameters
-    ----------
-    places : ndarray of uint16 (old documents x 2)
-        Places of the old documents, which are the first rows of `levels` and `counts`.
-    levels : sequence of arrays (documents x topics)
-        P(z|d) of old and new documents, as in `document_layout`.
-    counts : sparse array (documents x words)
-        Counts of old and new documents.
-    n_jobs : int or None, default=None
-        Number of threads, as in scikit-learn; the places do not depend on it.
-    progress : callable or None, default=None
-        Function that is called with the completed work, the total work and a description.
-
-    Returns
-    -------
-    ndarray of uint16 (documents x 2)
-        Coordinates; the first rows are `places`.
-
-    Raises
-    ------
-    InputError
-        If there are fewer documents than places, or if weights are negative or not finite.
     """
     documents, n_old, n_threads = _Documents.of(levels, counts), len(places), effective_threads(n_jobs)
     n_documents = documents.n_documents

@@ -91,22 +91,7 @@ def label_agreement(doc_topic: Array, labels: Any) -> Agreement:
 
 
 def hard_labels(doc_topic: Array) -> Array:
-    """Return the topic with the largest P(z|d) of each document; the first one if weights are equal.
-
-    Parameters
-    ----------
-    doc_topic : array-like of shape (n_documents, K)
-        P(z|d).
-
-    Returns
-    -------
-    array of shape (n_documents,)
-        Indices of the topics.
-
-    References
-    ----------
-    - Gaussier, E., and Goutte, C. (2005). Relation between PLSA and NMF and implications. SIGIR.
-    """
+    """Return the topic with the largest P(z|d) of each document, the first if weights are equal."""
     return np.asarray(np.asarray(doc_topic).argmax(axis=1))
 
 

@@ -166,18 +166,12 @@ def _has_words(lists: Any, name: str) -> bool:
 
 @dataclass(frozen=True)
 class TokenSequences:
-    """Texts as sequences of column indices, one text after the other.
-
-    Parameters
-    ----------
-    tokens : array of int of shape (n_tokens,)
-        Columns of the words; -1 for a word outside the vocabulary, which still counts as a token of a window.
-    indptr : array of int of shape (n_texts + 1,)
-        Text d is tokens[indptr[d]:indptr[d + 1]].
-    """
+    """Texts as sequences of columns of words, one text after the other."""
 
     tokens: Array
+    """Columns of the words; -1 for a word outside the vocabulary, which still counts as a token of a window."""
     indptr: Array
+    """Text d is tokens[indptr[d]:indptr[d + 1]]."""
 
     def __post_init__(self) -> None:
         tokens, indptr = np.asarray(self.tokens), np.asarray(self.indptr)
@@ -196,20 +190,7 @@ class TokenSequences:
 
 
 def token_sequences(texts: Iterable[Sequence[str]], vocabulary: Sequence[str]) -> TokenSequences:
-    """Convert texts to sequences of column indices.
-
-    Parameters
-    ----------
-    texts : iterable of sequences of str
-        Texts, each a sequence of words.
-    vocabulary : sequence of str
-        The word of each column.
-
-    Returns
-    -------
-    TokenSequences
-        The columns of the words, -1 for words outside the vocabulary.
-    """
+    """Convert texts, each a sequence of words, to columns of the vocabulary; -1 for words outside it."""
     columns = {word: column for column, word in enumerate(vocabulary)}
     lists = list(texts)
     if any(isinstance(text, str) for text in lists):
@@ -222,24 +203,16 @@ def token_sequences(texts: Iterable[Sequence[str]], vocabulary: Sequence[str]) -
 
 @dataclass(frozen=True)
 class Cooccurrence:
-    """Numbers of windows of a reference that contain two words of a topic.
-
-    Attributes
-    ----------
-    together : array of shape (K, n, n)
-        Number of windows with both words; on the diagonal, with the word.
-    n_windows : int
-        Number of windows in the reference.
-    reference : str
-        "documents" or "windows".
-    window : int or None
-        Tokens in a window; None for whole documents.
-    """
+    """Numbers of windows of a reference that contain two words of a topic."""
 
     together: Floats
+    """Number of windows with both words (topics x words x words); on the diagonal, with the word."""
     n_windows: int
+    """Number of windows in the reference."""
     reference: str
+    """"documents" or "windows"."""
     window: int | None
+    """Tokens in a window; None for whole documents."""
 
 
 def coherence_of(counted: Cooccurrence, measure: str = "npmi") -> CoherenceReport:

@@ -66,16 +66,6 @@ class TextModel:
         """Whether a fit can store its state in a given folder. A fit from shards stores its state beside the shards."""
         return "checkpoint" in self.options
 
-    @property
-    def edits_topics(self) -> bool:
-        """Whether topics can be merged and deleted, and words banned."""
-        return self.estimator._edits_topics
-
-    @property
-    def refits(self) -> bool:
-        """Whether a fit can start from the present topics."""
-        return self.estimator._refits
-
 
 MODELS = {
     model.name: model

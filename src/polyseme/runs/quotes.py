@@ -37,27 +37,17 @@ _TITLE_LENGTH = 2.0
 
 @dataclass(frozen=True)
 class TypicalDocument:
-    """A typical document of a topic.
-
-    Attributes
-    ----------
-    row : int
-        Its row in the counts.
-    id : str
-        Its id.
-    title : str
-        Its title, or its id if it has no title.
-    share : float
-        P(z|d).
-    quote : str
-        The sentence that the topic explains best, on one line; "" if the text has none, or only repeats the title.
-    """
+    """A typical document of a topic."""
 
     row: int
+    """Its row in the counts."""
     id: str
     title: str
+    """Its title, or its id if it has no title."""
     share: float
+    """P(z|d)."""
     quote: str
+    """The sentence that the topic explains best, on one line; "" if the text has none, or only repeats the title."""
 
 
 def find_quotes(

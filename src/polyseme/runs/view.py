@@ -460,33 +460,19 @@ class TopicParents(NamedTuple):
 
 @dataclass(frozen=True)
 class FinerTopic:
-    """A topic of a finer level, below another topic.
-
-    Attributes
-    ----------
-    level : int
-        Number of topics of its level.
-    topic : int
-        Its number at this level.
-    name : str
-        Its name.
-    weight : float
-        P(z).
-    parent_share : float
-        Share of its tokens that the topic above it has.
-    words : list of str
-        Its words.
-    children : list of FinerTopic
-        Topics of the next finer level that belong to it.
-    """
+    """A topic of a finer level, below another topic."""
 
     level: int
+    """Number of topics of its level."""
     topic: int
     name: str
     weight: float
+    """P(z)."""
     parent_share: float
+    """Share of its tokens that the topic above it has."""
     words: list[str]
     children: list[FinerTopic]
+    """Topics of the next finer level that belong to it."""
 
 
 def _with_topics(documents: Any, counts: Any, doc_topic: Array, names: Sequence[str] | None = None) -> Any:

@@ -202,27 +202,16 @@ def token_folds(counts: SparseCounts, n_folds: int, seed: int = 0) -> Iterator[t
 
 @dataclass(frozen=True)
 class DocumentScores:
-    """Sums of log P(w|d) and of log P(w) over the scored tokens of each document (natural logarithms).
-
-    Attributes
-    ----------
-    kind : str
-        How the documents were scored.
-    logs : array of shape (n_documents,)
-        Sums of log P(w|d).
-    unigram_logs : array of shape (n_documents,)
-        Sums of log P(w).
-    tokens : array of shape (n_documents,)
-        Numbers of scored tokens.
-    unseen_tokens : float
-        Number of tokens that are not scored because their words do not occur in the training documents.
-    """
+    """Sums of log P(w|d) and of log P(w) over the scored tokens of each document (natural logarithms)."""
 
     kind: str
+    """How the documents were scored."""
     logs: Floats
     unigram_logs: Floats
     tokens: Floats
+    """Numbers of scored tokens."""
     unseen_tokens: float
+    """Number of tokens that are not scored because their words do not occur in the training documents."""
 
     @property
     def mean(self) -> float:

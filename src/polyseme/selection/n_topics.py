@@ -498,11 +498,6 @@ def _free_parameters(fitted: FittedTopics, n_documents: int) -> int:
     return n_documents * (fitted.n_topics - 1) + fitted.n_topics * (n_words - 1)
 
 
-def unigram_scores(scores: DocumentScores) -> DocumentScores:
-    """Return the scores of one topic, which are those of the unigram."""
-    return DocumentScores(scores.kind, scores.unigram_logs, scores.unigram_logs, scores.tokens, scores.unseen_tokens)
-
-
 def unigram_fit(X: Any, folds: list[DocumentFold], scores: DocumentScores) -> FoldFits:
     """Return the fit of one topic, which is the unigram."""
     started = perf_counter()
@@ -517,7 +512,7 @@ def unigram_fit(X: Any, folds: list[DocumentFold], scores: DocumentScores) -> Fo
     n, L, p = np.array(tokens), np.array(logs), np.array(parameters)
     return FoldFits(
         1,
-        unigram_scores(scores),
+        replace(scores, logs=scores.unigram_logs),
         [],
         components,
         [top_words(unigram) for unigram in components],

@@ -1,7 +1,7 @@
 """Convex hulls of K corners: points and their hull, and the search for corners of a cloud of points.
 
 `Hull` finds barycentric coordinates of points and the nearest point of the hull. `SimplexDecomposition` holds points,
-corners and weights (Shashanka 2009, section 2.2). `farthest_corners` and `minimum_volume_corners` find corners: the
+corners and weights (Shashanka 2009, section 2.2). `farthest_corners` and `smallest_corners` find corners: the
 farthest points, or the smallest simplex around the points with a soft margin.
 
 Both searches work in the plane of K - 1 dimensions that fits the points best. K corners lie in it, and noise in other
@@ -517,26 +517,11 @@ class Plane(NamedTuple):
 
 
 def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative: bool = False) -> Floats:
-    """Return corners that are points of the data, projected onto the plane that fits the data best.
+    """Return corners that are points of the data, projected onto the plane that fits the weighted data best.
 
     The first corner is the point farthest from the mean, and each further corner is the point farthest from the plane
-    through the previous corners.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_points, W)
-        Points.
-    n_corners : int
-        Number of corners K.
-    weights : ndarray of shape (n_points,)
-        Positive weights of the points, which determine the plane.
-    non_negative : bool, default=False
-        Whether negative entries, which the projection onto the plane can cause, become zero.
-
-    Returns
-    -------
-    ndarray of shape (K, W)
-        Corners. If there are fewer distinct points, the mean is repeated.
+    through the previous corners. If there are fewer distinct points, the mean is repeated. `non_negative` sets negative
+    entries, which the projection can cause, to zero.
     """
     plane = Plane.of(X, weights, n_corners - 1)
     y = plane.coordinates(X)
@@ -544,43 +529,20 @@ def farthest_corners(X: Array, n_corners: int, weights: Floats, *, non_negative:
     return np.maximum(corners, 0) if non_negative else corners
 
 
-def minimum_volume_corners(
-    X: Array, n_corners: int, weights: Floats, margin: float, *, non_negative: bool = False
-) -> Floats:
-    """Return the corners of the smallest simplex in the plane of the data with at most `margin` outside a face.
-
-    Points of fewer than K - 1 dimensions have a simplex with fewer corners. The other corners are farthest points, or
-    the mean if there are too few.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_points, W)
-        Points.
-    n_corners : int
-        Number of corners K.
-    weights : ndarray of shape (n_points,)
-        Positive weights of the points.
-    margin : float
-        Share of the total weight that may lie outside any one face by more than noise, and of the points that may lie
-        far from the plane without turning it. With 0 no point is outside. Otherwise at most 20,000 evenly spaced points
-        are used.
-    non_negative : bool, default=False
-        Whether corners must not have negative entries. Points must not have negative entries either. More points than
-        `margin` can be outside a face, because perhaps no simplex with such corners contains them. With a margin,
-        points of different brightness are compared at the same brightness.
-
-    Returns
-    -------
-    ndarray of shape (K, W)
-        Corners.
-    """
-    return smallest_corners(X, n_corners, weights, margin, non_negative=non_negative).points
-
-
 def smallest_corners(
     X: Array, n_corners: int, weights: Floats, margin: float, *, non_negative: bool = False
 ) -> Corners:
-    """Return the corners of `minimum_volume_corners` and the level of brightness."""
+    """Return the K corners of the smallest simplex in the plane of the data with at most `margin` outside a face.
+
+    Points of fewer than K - 1 dimensions have a simplex with fewer corners. The other corners are farthest points, or
+    the mean if there are too few. The level is that of brightness.
+
+    margin : share of the total weight that may lie outside any one face by more than noise, and of the points that may
+    lie far from the plane without turning it. With 0 no point is outside. Otherwise at most 20,000 evenly spaced points
+    are used. non_negative : whether corners, like the points, must not have negative entries. More points than `margin`
+    can then be outside a face, because perhaps no simplex with such corners contains them. With a margin, points of
+    different brightness are compared at the same brightness.
+    """
     sample = np.unique(np.linspace(0, len(X) - 1, min(len(X), _MAX_POINTS)).astype(np.intp))
     if margin > 0:
         view = _soft_view(X[sample], weights[sample], n_corners, margin, non_negative=non_negative)

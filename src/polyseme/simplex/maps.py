@@ -192,18 +192,7 @@ class SimplexMap:
 
 
 def project_to_simplex(P: Array) -> Floats:
-    """Return the nearest distribution to each row of P: max(p - level, 0) with one level per row.
-
-    Parameters
-    ----------
-    P : array-like of shape (n_points, m)
-        Rows with entries of any sign.
-
-    Returns
-    -------
-    ndarray of shape (n_points, m)
-        Non-negative rows that sum to one.
-    """
+    """Return the nearest distribution to each row of P: max(p - level, 0) with one level per row."""
     P = np.asarray(P, dtype=np.float64)
     decreasing = -np.sort(-P, axis=1)
     levels = (np.cumsum(decreasing, axis=1) - 1) / np.arange(1, P.shape[1] + 1)
@@ -212,20 +201,7 @@ def project_to_simplex(P: Array) -> Floats:
 
 
 def lift(X: Array, *, normalized: bool = True) -> Floats:
-    """Return T x of every row x of X, equation (6) of Shashanka (2009).
-
-    Parameters
-    ----------
-    X : array-like of shape (n_points, W)
-        Points.
-    normalized : bool, default=True
-        Whether the columns of T are divided by their norms.
-
-    Returns
-    -------
-    ndarray of shape (n_points, W + 1)
-        Rows that sum to zero.
-    """
+    """Return T x of every row x of X, equation (6) of Shashanka (2009): rows with one more column that sum to zero."""
     X = _check_matrix(X)
     if X.shape[1] < 1:
         raise InputError("Points must have at least one dimension.")
@@ -236,20 +212,10 @@ def lift(X: Array, *, normalized: bool = True) -> Floats:
 
 
 def lower(Y: Array, *, normalized: bool = True) -> Floats:
-    """Return T' y of every row y of Y, equation (7) of Shashanka (2009). Inverse of `lift`.
+    """Return T' y of every row y of Y, equation (7) of Shashanka (2009), the inverse of `lift`.
 
-    Parameters
-    ----------
-    Y : array-like of shape (n_points, W + 1)
-        Points of the plane of the simplex.
-    normalized : bool, default=True
-        Whether the columns of T are divided by their norms. If not, the pseudo-inverse of T is used instead of T'
-        (footnote 3 of the paper).
-
-    Returns
-    -------
-    ndarray of shape (n_points, W)
-        Points.
+    If the columns of T are not divided by their norms, its pseudo-inverse is used instead of T' (footnote 3 of the
+    paper).
     """
     Y = _check_matrix(Y)
     if Y.shape[1] < 2:
@@ -258,30 +224,6 @@ def lower(Y: Array, *, normalized: bool = True) -> Floats:
     for part in row_blocks(Y.shape[0], Y.shape[1], _LIFT_NUMBERS_AT_ONCE):
         _lower(Y[part], lowered[part], normalized)
     return lowered
-
-
-def orthonormal_basis(n_features: int, *, normalized: bool = True) -> Floats:
-    """Return the matrix T. The other functions use its structure without storing it.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns W.
-    normalized : bool, default=True
-        Whether the columns are divided by their norms.
-
-    Returns
-    -------
-    ndarray of shape (W + 1, W)
-        Columns that sum to zero and are orthogonal.
-    """
-    T = np.zeros((n_features + 1, n_features))
-    for split in _splits(n_features + 1):
-        positive, negative = _signs(split, normalized=normalized)
-        for row, column in zip(split.rows, split.columns, strict=True):
-            T[row : row + split.body, column] = positive
-            T[row + split.body : row + split.size, column] = negative
-    return T
 
 
 class _Split(NamedTuple):

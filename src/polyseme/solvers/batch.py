@@ -36,50 +36,30 @@ _MAX_ITER = 1000
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One fit of `fit_batch`.
-
-    Attributes
-    ----------
-    n_topics : int
-        Number of topics.
-    start : int, array of shape (n_topics, n_words), or pair of arrays
-        The seed of a start from documents, P(w|z) with documents folded in, or P(z|d) and P(w|z).
-    document_weights : array of shape (n_documents,), default=None
-        Weights of the documents, for example how often a resample has drawn each of them. A document of weight zero
-        takes no part, and its P(z|d) is zero. None: all are one.
-    counts : SparseCounts, default=None
-        Counts to fit instead of those of the batch, with the same words.
-    """
+    """One fit of `fit_batch`."""
 
     n_topics: int
     start: Any
+    """The seed of a start from documents, P(w|z) with documents folded in, or P(z|d) and P(w|z)."""
     document_weights: Floats | None = None
+    """Weights of the documents. One of weight zero takes no part, and its P(z|d) is zero. None: all are one."""
     counts: SparseCounts | None = None
+    """Counts to fit instead of those of the batch, with the same words."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchFit:
-    """Result of a fit of `fit_batch`.
-
-    Attributes
-    ----------
-    doc_topic : array of shape (n_documents, n_topics)
-        P(z|d) at the last iteration; zeros for a document without words or with weight zero.
-    topic_word : array of shape (n_topics, n_words)
-        P(w|z).
-    log_likelihood : float
-        Mean log P(w|d) of a token.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether the criterion of `tol` holds at the end.
-    """
+    """Result of a fit of `fit_batch`."""
 
     doc_topic: Array
+    """P(z|d) at the last iteration; zeros for a document without words or with weight zero."""
     topic_word: Array
+    """P(w|z)."""
     log_likelihood: float
+    """Mean log P(w|d) of a token."""
     n_iter: int
     converged: bool
+    """Whether the criterion of `tol` holds at the end."""
 
 
 def fit_batch(
@@ -92,29 +72,12 @@ def fit_batch(
     solver: SCD | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> list[BatchFit]:
-    """Fit every problem by coordinate ascent, in threads.
+    """Fit every problem by coordinate ascent, in threads, and return the fits in the order of the problems.
 
-    Parameters
-    ----------
-    counts : SparseCounts
-        Counts that the problems share, float32 or float64; the factors have the same type.
-    problems : iterable of Problem
-        The problems, taken one by one by the threads, so that a generator can make large ones when they are needed.
-    max_iter : int, default=1000
-        Maximum number of iterations of a fit.
-    tol : float, default=1e-3
-        A fit ends when an estimate of what it can still gain is below this many nats per token, as in `PLSA`.
-    n_threads : int, default=1
-        Number of threads. Results do not depend on it.
-    solver : SCD, default=None
-        Settings of coordinate ascent. None: the defaults. `multiplicative_steps` must be zero.
-    progress : callable, default=None
-        Called in the calling thread with the number of problems that are done, not necessarily for every number.
-
-    Returns
-    -------
-    list of BatchFit
-        The fits, in the order of the problems.
+    counts : counts that the problems share; the factors have their type. problems : taken one by one by the threads, so
+    that a generator can make large ones when they are needed. tol : as in `PLSA`. solver : settings of coordinate
+    ascent without multiplicative steps. progress : called in the calling thread with the number of problems that are
+    done, not necessarily for every number.
     """
     settings = SCD() if solver is None else solver
     plain = counts.transposed(None)
