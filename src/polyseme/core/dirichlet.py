@@ -39,6 +39,7 @@ from polyseme.core.fitted import (
     FittedTopics,
     GivenDocuments,
     NoLargeArrays,
+    OwnPrior,
     PriorEvidence,
     StoredArray,
     mean_operands,
@@ -241,16 +242,11 @@ def padded_parameters(topic_word: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletPosterior:
+class DirichletPosterior(OwnPrior):
     """Inference of LDA: q(theta_d) = Dirichlet(gamma_d), with the posterior of the topics fixed."""
 
     kind: ClassVar[str] = "dirichlet"
-    is_likelihood: ClassVar[bool] = True
-    has_prior_mean: ClassVar[bool] = True
-    has_one_maximum: ClassVar[bool] = True
-    learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
-    temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
     stored: ClassVar[Mapping[str, StoredArray]] = {
         "topic_word": StoredArray("KW"),
@@ -351,7 +347,7 @@ class DirichletPosterior:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPosterior(NoLargeArrays):
+class LearnedPosterior(NoLargeArrays, OwnPrior):
     """Posterior of documents under a learned Dirichlet prior, with P(w|z) fixed.
 
     The weights are the means of q(theta_d) = Dirichlet(alpha + n_d), with the expected counts n_d of the document. A
@@ -359,12 +355,7 @@ class LearnedPosterior(NoLargeArrays):
     """
 
     kind: ClassVar[str] = "posterior"
-    is_likelihood: ClassVar[bool] = True
-    has_prior_mean: ClassVar[bool] = True
-    has_one_maximum: ClassVar[bool] = True
-    learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("gamma",)
-    temperature: ClassVar[float] = 1.0
     alpha: Floats
     """Parameters of the prior: one per topic, then one for the background if there is one."""
     background: Background | None = None

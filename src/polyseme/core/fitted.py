@@ -144,6 +144,16 @@ class NoLargeArrays:
         return self
 
 
+class OwnPrior:
+    """Facts about an inference with a prior of its own on the weights of a document."""
+
+    is_likelihood: ClassVar[bool] = True
+    has_prior_mean: ClassVar[bool] = True
+    has_one_maximum: ClassVar[bool] = True
+    learns_prior: ClassVar[bool] = False
+    temperature: ClassVar[float] = 1.0
+
+
 def mean_operands(weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
     """Return the operands of P(w|d) = sum_z P(z|d) P(w|z)."""
     return padded(weights.doc_topic, topic_word.dtype), padded(topic_word.T, topic_word.dtype)

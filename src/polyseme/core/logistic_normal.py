@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from polyseme import _kernels
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, StoredArray, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, OwnPrior, StoredArray, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import (
     Array,
@@ -152,16 +152,11 @@ def correlation(covariance: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticNormalPosterior(NoLargeArrays):
+class LogisticNormalPosterior(NoLargeArrays, OwnPrior):
     """Inference of the correlated topic model: q(eta_d) = N(lambda_d, diag(v_d)), with topics and prior fixed."""
 
     kind: ClassVar[str] = "logistic-normal"
-    is_likelihood: ClassVar[bool] = True
-    has_prior_mean: ClassVar[bool] = True
-    has_one_maximum: ClassVar[bool] = True
-    learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ("mean", "variance")
-    temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
     stored: ClassVar[Mapping[str, StoredArray]] = {"mean": StoredArray("K"), "covariance": StoredArray("KK")}
     stored_by_document: ClassVar[Mapping[str, StoredArray]] = {"mean": StoredArray("DK"), "variance": StoredArray("DK")}

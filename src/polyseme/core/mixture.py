@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, StoredArray, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, OwnPrior, StoredArray, mean_operands
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics
 
@@ -35,16 +35,11 @@ def log_sums(logs: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class MixturePosterior(NoLargeArrays):
+class MixturePosterior(NoLargeArrays, OwnPrior):
     """Inference of a mixture of multinomials: the probability of each topic for the document as a whole."""
 
     kind: ClassVar[str] = "mixture"
-    is_likelihood: ClassVar[bool] = True
-    has_prior_mean: ClassVar[bool] = True
-    has_one_maximum: ClassVar[bool] = True
-    learns_prior: ClassVar[bool] = False
     parameter_names: ClassVar[tuple[str, ...]] = ()
-    temperature: ClassVar[float] = 1.0
     background: ClassVar[None] = None
     stored: ClassVar[Mapping[str, StoredArray]] = {"topic_shares": StoredArray("K")}
     stored_by_document: ClassVar[Mapping[str, StoredArray]] = {}

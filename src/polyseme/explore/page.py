@@ -434,7 +434,10 @@ def _documents(data: PageData, *, quotes: bool) -> Section:
 
 
 def _main_topics(data: PageData, doc_topic: Array) -> Array:
-    return data.main_topics(doc_topic).astype(np.uint8 if doc_topic.shape[1] < 256 else np.uint16)
+    """Return the main topic of each document; the number of topics for documents without words."""
+    n_topics = doc_topic.shape[1]
+    main = np.where(data.tokens > 0, np.asarray(doc_topic).argmax(axis=1), n_topics)
+    return main.astype(np.uint8 if n_topics < 256 else np.uint16)
 
 
 def _labels(labels: list[list[str]]) -> tuple[list[str], Array, Array]:

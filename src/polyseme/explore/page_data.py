@@ -262,21 +262,6 @@ class PageData:
         """Number of tokens n_d of each document."""
         return _tokens(self.counts)
 
-    def main_topics(self, doc_topic: Array) -> Array:
-        """Return the main topic of each document, and the number of topics for documents without words.
-
-        Parameters
-        ----------
-        doc_topic : array of shape (n_documents, K)
-            P(z|d) of the reading level or of a finer one.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            Topics with the largest P(z|d).
-        """
-        return np.where(self.tokens > 0, np.asarray(doc_topic).argmax(axis=1), doc_topic.shape[1])
-
     @property
     def topic_weights(self) -> Floats:
         """P(z) of these documents."""

@@ -55,17 +55,19 @@ class MultiplicativeNMF(Solver):
 
     name: ClassVar[str] = "nmf"
     requires: ClassVar[frozenset[Requirement]] = _REQUIRES
+    normalizes: ClassVar[bool] = False
     order: Order = "words-first"
 
     def check(self) -> None:
-        _check_order(self.order)
+        if self.order not in ("words-first", "documents-first"):
+            raise InputError(f"order must be 'words-first' or 'documents-first', got {self.order!r}.")
 
     def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        return MultiplicativeRun(problem, from_plsa(problem.corpus, theta, phi), self.order, False)
+        return MultiplicativeRun(problem, from_plsa(problem.corpus, theta, phi), self.order, self.normalizes)
 
 
 @dataclass(frozen=True)
-class NormalizedNMF(Solver):
+class NormalizedNMF(MultiplicativeNMF):
     """NMF with normalized columns (Algorithm 3).
 
     The updates of Algorithm 1, with each factor's columns normalized after its update and the scale stored as S = P(z).
@@ -79,14 +81,7 @@ class NormalizedNMF(Solver):
     """
 
     name: ClassVar[str] = "normalized-nmf"
-    requires: ClassVar[frozenset[Requirement]] = _REQUIRES
-    order: Order = "words-first"
-
-    def check(self) -> None:
-        _check_order(self.order)
-
-    def begin(self, problem: FitProblem, theta: Array, phi: Array) -> SolverRun:
-        return MultiplicativeRun(problem, from_plsa(problem.corpus, theta, phi), self.order, True)
+    normalizes: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -213,11 +208,6 @@ class PLSIRun(SolverRun):
             log_likelihood(self._corpus, log_sum, point),
             max(self._gain, 0.0),
         )
-
-
-def _check_order(order: str) -> None:
-    if order not in ("words-first", "documents-first"):
-        raise InputError(f"order must be 'words-first' or 'documents-first', got {order!r}.")
 
 
 def _scaled(factor: Array, sums: Array, u: Floats) -> Array:
