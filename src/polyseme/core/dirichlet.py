@@ -42,7 +42,6 @@ from polyseme.core.fitted import (
     OwnPrior,
     PriorEvidence,
     StoredArray,
-    mean_operands,
     posterior_operands,
     sample_size,
 )
@@ -300,9 +299,6 @@ class DirichletPosterior(OwnPrior):
             bounds=logs + docs.terms + scales,
             parameters={"gamma": gamma},
         )
-
-    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        return mean_operands(weights, topic_word)
 
     @property
     def arrays(self) -> tuple[Array, ...]:

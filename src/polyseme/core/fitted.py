@@ -145,13 +145,16 @@ class NoLargeArrays:
 
 
 class OwnPrior:
-    """Facts about an inference with a prior of its own on the weights of a document."""
+    """Facts and operands of an inference with a prior of its own on the weights of a document."""
 
     is_likelihood: ClassVar[bool] = True
     has_prior_mean: ClassVar[bool] = True
     has_one_maximum: ClassVar[bool] = True
     learns_prior: ClassVar[bool] = False
     temperature: ClassVar[float] = 1.0
+
+    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
+        return mean_operands(weights, topic_word)
 
 
 def mean_operands(weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from polyseme import _kernels
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, OwnPrior, StoredArray, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, OwnPrior, StoredArray
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import (
     Array,
@@ -204,6 +204,3 @@ class LogisticNormalPosterior(NoLargeArrays, OwnPrior):
             np.where(totals > 0, parts, 0.0),
             {"mean": posterior.mean, "variance": posterior.variance},
         )
-
-    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        return mean_operands(weights, topic_word)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyseme.core.edits import TopicEdit
-from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, OwnPrior, StoredArray, mean_operands
+from polyseme.core.fitted import DocumentWeights, GivenDocuments, NoLargeArrays, OwnPrior, StoredArray
 from polyseme.core.fold_in import select_known_words
 from polyseme.kernels import Array, Floats, SparseCounts, check_topics
 
@@ -63,6 +63,3 @@ class MixturePosterior(NoLargeArrays, OwnPrior):
         doc_topic, bounds = log_sums(log_joint(known_counts.matrix().astype(np.float64), words, self.topic_shares))
         doc_topic = doc_topic.astype(topic_word.dtype)
         return DocumentWeights(doc_topic, np.zeros(counts.n_docs), known_counts, unseen_tokens, bounds)
-
-    def operands(self, weights: DocumentWeights, topic_word: Array) -> tuple[Array, Array]:
-        return mean_operands(weights, topic_word)
