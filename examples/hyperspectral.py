@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull
-from polyseme.simplex.hull import Plane, farthest_points
+from polyseme.simplex.corners import Plane, farthest_points
 
 DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SCENES = ("hsi_samson.npz", "hsi_moffett.npz")

@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull
-from polyseme.simplex.hull import Plane, farthest_points
+from polyseme.simplex.corners import Plane, farthest_points
 
 DATA = Path(os.environ.get("POLYSEME_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

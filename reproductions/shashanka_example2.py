@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from formulas import Array, Pair, em, normalized
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull, SimplexMap
-from polyseme.simplex.hull import Plane
+from polyseme.simplex.corners import Plane
 from support import Finding, show, verdict
 
 DIMENSIONS = (10, 91)

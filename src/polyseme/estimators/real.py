@@ -19,7 +19,7 @@ from polyseme.io.files import FLAG, number
 from polyseme.io.models import NESTED, NUMBER_OR_NAN, StoredAttributes, StoredValue
 from polyseme.kernels import Array, Floats, normalize_rows, row_blocks
 from polyseme.simplex import Hull, SimplexMap
-from polyseme.simplex.hull import Corners, farthest_corners, smallest_corners
+from polyseme.simplex.corners import Corners, farthest_corners, smallest_corners
 from polyseme.utils import MAX_COUNT, check_n_topics, check_nonnegative, check_range, check_share
 
 _BLOCK_NUMBERS = 1 << 22

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from polyseme import PLSA, RealTopicModel
 from polyseme.simplex import Hull
-from polyseme.simplex.hull import (
+from polyseme.simplex.corners import (
     Plane,
     _expand,
     _noise,
@@ -95,7 +95,7 @@ def test_corners_do_not_depend_on_the_threads_of_blas():
 
 
 def test_a_hard_margin_includes_points_outside_of_the_sample(monkeypatch):
-    monkeypatch.setattr("polyseme.simplex.hull._MAX_POINTS", 50)
+    monkeypatch.setattr("polyseme.simplex.corners._MAX_POINTS", 50)
     X, _ = mixtures(3, 4, 1000, noise=0.05)
     found = smallest_corners(X, 3, np.ones(1000), 0.0).points
     assert Hull(found).barycentric(X).min() > -1e-5
@@ -191,7 +191,7 @@ def test_a_search_that_does_not_converge_moves_the_corner_toward_the_mean(monkey
     def fail(*_):
         raise RuntimeError
 
-    monkeypatch.setattr("polyseme.simplex.hull.nnls", fail)
+    monkeypatch.setattr("polyseme.simplex.corners.nnls", fail)
     X, _ = spiky_mixtures(3, seed=0)
     plane = Plane.of(X, np.ones(len(X)), 2)
     far = 5 * plane.coordinates(X)[:3]
