@@ -79,7 +79,7 @@ def quotes(text: str) -> float:
 def compare_duplicates(texts: list[str]) -> None:
     """Print the similarity of near-duplicates, and the time to find them beside the time to count words."""
     started = time.process_time()
-    with NearDuplicates() as finder:
+    with NearDuplicates(n_jobs=1) as finder:
         found = finder.add(texts)
         compared = finder.n_compared
     seconds = time.process_time() - started

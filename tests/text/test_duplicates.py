@@ -1,11 +1,12 @@
 """Near-duplicates among texts, against a naive oracle and on planted copies."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
+from polyseme import InputError
 from polyseme.text.duplicates import MIN_SIMILARITY, SHINGLE_WORDS, NearDuplicates
 
 
@@ -143,8 +144,19 @@ def test_batches_and_threads_do_not_change_the_result():
     assert sum(first is not None for first in together) >= 350
     with NearDuplicates() as finder:
         assert [first for text in texts for first in finder.add([text])] == together
-    with threadpool_limits(1), NearDuplicates() as finder:
-        assert finder.add(texts) == together
+    for n_jobs in (1, 3):
+        with NearDuplicates(n_jobs=n_jobs) as finder:
+            assert finder.add(texts) == together
+
+
+def test_the_number_of_threads_is_that_of_n_jobs(monkeypatch):
+    used = []
+    with NearDuplicates(n_jobs=3) as finder:
+        monkeypatch.setattr(finder, "_compiled", SimpleNamespace(add=lambda _, n: used.append(n) or [-1], close=int))
+        finder.add(["text"])
+    assert used == [3]
+    with pytest.raises(InputError, match="n_jobs"):
+        NearDuplicates(n_jobs=0)
 
 
 def test_skipped_texts_keep_their_numbers():

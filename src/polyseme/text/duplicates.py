@@ -18,7 +18,7 @@ from typing import Self
 
 from polyseme.text._counting import NearDuplicates as CompiledNearDuplicates
 from polyseme.text.languages import OTHER
-from polyseme.utils import effective_threads
+from polyseme.utils import check_n_jobs, effective_threads
 
 SHINGLE_WORDS = 3
 MIN_SIMILARITY = 0.85
@@ -28,14 +28,15 @@ class NearDuplicates:
     """Finder of near-duplicates among texts that are added in batches, whose sizes do not change the result.
 
     path : temporary file of the shingles, which `close` removes; None: a file in the temporary folder of the system.
+    n_jobs : number of threads; None: all cores that this process may use.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, n_jobs: int | None = None) -> None:
         if path is None:
             number, name = tempfile.mkstemp(prefix="polyseme-")
             os.close(number)
             path = Path(name)
-        self._path = path
+        self._path, self._n_threads = path, effective_threads(check_n_jobs(n_jobs))
         try:
             self._compiled = CompiledNearDuplicates(
                 OTHER.characters(lowercase=True).table, SHINGLE_WORDS, MIN_SIMILARITY, os.fsencode(path)
@@ -50,7 +51,7 @@ class NearDuplicates:
         another text. A text without words is never a near-duplicate.
         """
         try:
-            firsts: list[int] = self._compiled.add(texts, effective_threads(None))
+            firsts: list[int] = self._compiled.add(texts, self._n_threads)
         except RuntimeError as error:
             raise OSError(f"{self._path}: {error}") from None
         return [None if first < 0 else first for first in firsts]
