@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -26,9 +27,10 @@ from polyseme import (
     UnsupportedError,
 )
 from polyseme.core.shard import FAN_IN, ReductionTree
+from polyseme.data import disk
 from polyseme.data.corpus import MemoryCorpus, as_counts
 from polyseme.data.disk import FIT_FOLDER, LocalShards
-from polyseme.data.shard_files import read_manifest
+from polyseme.data.shard_files import read_checked, read_manifest
 from polyseme.datasets import synthetic_corpus
 from polyseme.errors import ShardError
 from polyseme.estimators import likelihood
@@ -90,6 +92,30 @@ def test_the_chunks_of_the_stream_do_not_change_a_file(shards, tmp_path, cuts):
     chunks = (X[a:b] for a, b in pairwise(edges))
     other = write_shards(chunks, tmp_path / "other", shard_nonzeros=400)
     assert other.manifest == shards.manifest
+
+
+def test_the_digest_of_a_shard_is_checked_once(shards, monkeypatch):
+    """Later passes check sizes only, also in fits; a copy and a folder that is opened again check the digests."""
+    opened, checked = open_shards(shards.folder), []
+    monkeypatch.setattr(
+        disk, "read_checked", lambda folder, entry: checked.append(entry) or read_checked(folder, entry)
+    )
+    first = [part.toarray() for part in opened]
+    assert checked == list(shards.manifest.shards)
+    PLSA(2, random_state=0, solver="em", max_iter=2, tol=0).fit(opened)
+    np.testing.assert_array_equal(np.concatenate(first), np.concatenate([part.toarray() for part in opened]))
+    assert len([entry for entry in checked if entry in shards.manifest.shards]) == len(first)
+    _ = list(pickle.loads(pickle.dumps(opened)))
+    assert len([entry for entry in checked if entry in shards.manifest.shards]) == 2 * len(first)
+    path = shards.folder / shards.manifest.shards[1].name
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:-1])
+    with pytest.raises(ShardError, match="bytes where the manifest says"):
+        list(opened)
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ShardError, match="is damaged"):
+        list(open_shards(shards.folder))
 
 
 def test_empty_and_long_documents_stay_in_order(tmp_path):

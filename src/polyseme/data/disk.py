@@ -90,6 +90,12 @@ class DiskCorpus(StoredCorpus):
             )
         for entry in self.manifest.shards:
             check_size(self.folder, entry)
+        self._checked: dict[int, memoryview] = {}
+        """Bytes of the shards whose digests this object has checked, mapped."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the mapped files: a copy checks them again."""
+        return {**vars(self), "_checked": {}}
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -120,7 +126,7 @@ class DiskCorpus(StoredCorpus):
             yield self.shard(number, self.dtype, 1).counts.matrix()
 
     def shard(self, number: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
-        """Return a shard, mapped, after a check of its digest.
+        """Return a shard, mapped. Its digest is checked the first time.
 
         Parameters
         ----------
@@ -136,7 +142,11 @@ class DiskCorpus(StoredCorpus):
         MappedShard
             Counts of the documents of the shard.
         """
-        return open_shard(self.folder, self.manifest.shards[number], self.manifest.words, dtype, n_threads)
+        entry = self.manifest.shards[number]
+        check_size(self.folder, entry)
+        if number not in self._checked:
+            self._checked[number] = read_checked(self.folder, entry)
+        return open_shard(self.folder, entry, self.manifest.words, dtype, n_threads, self._checked[number])
 
     @contextmanager
     def session(self, dtype: np.dtype[Any], n_threads: int) -> Iterator[Any]:

@@ -199,9 +199,15 @@ class MappedShard(Shard):
         self.totals = totals
 
 
-def open_shard(folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n_threads: int) -> MappedShard:
-    """Return a shard, after a check of its digest. `dtype` is the type of the factors."""
-    content = read_checked(folder, entry)
+def open_shard(
+    folder: Path, entry: Entry, n_words: int, dtype: np.dtype[Any], n_threads: int, content: memoryview | None = None
+) -> MappedShard:
+    """Return a shard, after a check of its digest. `dtype` is the type of the factors.
+
+    content : the mapped bytes of its file, if the digest was checked before.
+    """
+    if content is None:
+        content = read_checked(folder, entry)
     try:
         arrays = arrays_in(np.asarray(content))
         shape, transposed = (entry.documents, n_words), (n_words, entry.documents)
