@@ -2,9 +2,9 @@
 
     python benchmarks/search_scale.py
 
-Words follow Zipf's law, and documents have 100 tokens. The index is built from parts, in files (--documents, --folder),
-and searched in a new process, which prints its own figures: the time from the call of `load` to its return, the median
-time of queries after the first of each word, and the anonymous memory of the process (RssAnon).
+Words follow Zipf's law, and documents have 100 tokens. The index is built in memory (--documents), stored in a file
+(--folder), and searched in a new process, which prints its own figures: the time from the call of `load` to its
+return, the median time of queries after the first of each word, and the anonymous memory of the process (RssAnon).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from common import describe_machine, report_figure
 from polyseme.core.fitted import FittedTopics
 from polyseme.core.fold_in import MaximumLikelihood
 from polyseme.retrieval import SearchIndex
-from polyseme.retrieval.queries import in_files
 
 WORDS, TOPICS, LENGTH, PART = 100_000, 50, 100, 50_000
 
@@ -49,19 +48,16 @@ class ZipfParts:
 def build(path: Path, n_docs: int) -> None:
     """Build and store the index."""
     rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        names = [f"w{number}" for number in range(WORDS)]
-        allocate = in_files(Path(scratch))
-        index = SearchIndex.of_parts(ZipfParts(n_docs), names, allocate=allocate)
-        fitted = FittedTopics(
-            topic_word=rng.dirichlet(np.full(WORDS, 0.1), size=TOPICS).astype(np.float32),
-            topic_weights=np.full(TOPICS, 1 / TOPICS), unigram=np.full(WORDS, 1 / WORDS),
-            active=np.ones(TOPICS, dtype=bool), n_tokens=1.0, n_documents=n_docs, inference=MaximumLikelihood(),
-        )  # fmt: skip
-        weights = allocate("weights", np.float32, n_docs * TOPICS).reshape(n_docs, TOPICS)
-        for start in range(0, n_docs, PART):
-            weights[start : start + PART] = rng.dirichlet(np.full(TOPICS, 0.1), size=min(PART, n_docs - start))
-        index.set_model(fitted, weights).save(path)
+    index = SearchIndex(sp.vstack(list(ZipfParts(n_docs)), format="csr"), [f"w{number}" for number in range(WORDS)])
+    fitted = FittedTopics(
+        topic_word=rng.dirichlet(np.full(WORDS, 0.1), size=TOPICS).astype(np.float32),
+        topic_weights=np.full(TOPICS, 1 / TOPICS), unigram=np.full(WORDS, 1 / WORDS),
+        active=np.ones(TOPICS, dtype=bool), n_tokens=1.0, n_documents=n_docs, inference=MaximumLikelihood(),
+    )  # fmt: skip
+    weights = np.empty((n_docs, TOPICS), dtype=np.float32)
+    for start in range(0, n_docs, PART):
+        weights[start : start + PART] = rng.dirichlet(np.full(TOPICS, 0.1), size=min(PART, n_docs - start))
+    index.set_model(fitted, weights).save(path)
 
 
 def search(path: Path, n_queries: int) -> None:

@@ -104,7 +104,7 @@ class TestRun:
     def test_its_index(self, run: polyseme.Run, expected: dict, monkeypatch: pytest.MonkeyPatch) -> None:
         from polyseme.runs import searching
 
-        monkeypatch.setattr(searching, "_new_index", lambda *_, **__: pytest.fail("the index was built again"))
+        monkeypatch.setattr(searching, "write_run_index", lambda *_, **__: pytest.fail("the index was built again"))
         assert [hit.id for hit in run.search(QUERY, 5)] == list(expected["run.ids"])
 
     def test_it_can_be_changed(self, run: polyseme.Run) -> None:

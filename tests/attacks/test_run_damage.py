@@ -16,9 +16,9 @@ from polyseme import PLSA
 from polyseme.errors import InputError, ModelFileError, ShardError
 from polyseme.io.arrays import read_safetensors
 from polyseme.progress import SilentReporter
-from polyseme.retrieval import SearchIndex
 from polyseme.runs import open_run, store
 from polyseme.runs.info import ModelInfo, RunInfo
+from polyseme.runs.search_index import read_run_index
 from polyseme.runs.store import STAGES_FILE, work_folder
 from polyseme.runs.write import RunDraft
 from run_answers import answer, difference
@@ -260,7 +260,7 @@ def test_a_damaged_index_is_built_again(made, answers, tmp_path):
         DAMAGES[damage](path)
         assert is_right(place, "search", answers, path.name)
         assert not path.is_symlink()
-        assert SearchIndex.load(path, identity=open_run(place / "run").store.digest).supports("plsi-q")
+        assert read_run_index(open_run(place / "run").store, path).words.supports("plsi-q")
 
 
 # numbers in JSON

@@ -264,7 +264,10 @@ def test_a_large_run_is_edited_without_loading_it(large: Path) -> None:
 
 
 def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index has the bytes of one that was built in memory. Other methods and similar documents work as well."""
+    """The index has the bytes of that of a small run. Other methods and similar documents work as well.
+
+    An update does not build the index again; the next search does.
+    """
     found = run("search", "run", "waax wabx", "--json", cwd=large)
     assert found.exit_code == 0, found.output
     content = (large / "run" / "search.safetensors").read_bytes()
@@ -275,6 +278,12 @@ def test_a_large_run_is_searched_without_loading_it(large: Path, monkeypatch: py
     monkeypatch.setattr("polyseme.runs.corpus.MAX_NUMBERS_IN_MEMORY", 1 << 27)
     assert run("search", "run", "waax wabx", "--json", cwd=large).stdout == found.stdout
     assert (large / "run" / "search.safetensors").read_bytes() == content
+    monkeypatch.setattr("polyseme.runs.corpus.MAX_NUMBERS_IN_MEMORY", 10)
+    (large / "new.txt").write_text("waax wabx wacx\n", encoding="utf-8")
+    updated = run("update", "run", "new.txt", cwd=large)
+    assert "The next search builds the search index again." in updated.stderr
+    assert not (large / "run" / "search.safetensors").exists()
+    assert "Building the search index" in run("search", "run", "waax", cwd=large).stderr
 
 
 def test_a_damaged_file_is_named(place: Path) -> None:

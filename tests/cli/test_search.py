@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli_runner import FRUIT, METAL, here
-from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.scores import METHODS
 from polyseme.runs.documents import unique_ids
-from polyseme.runs.searching import INDEX_FILE
+from polyseme.runs.search_index import INDEX_FILE, read_run_index
 from polyseme.runs.store import RunStore
 
 
@@ -79,8 +78,8 @@ def test_lsi_is_added_to_a_stored_index(finished: Path) -> None:
     assert BUILDING not in first.stderr
     second = here("search", "run", "plums", "--method", "lsi", "--json")
     assert (second.stdout, second.stderr) == (first.stdout, "")
-    identity = RunStore.open(finished).digest
-    assert SearchIndex.load(finished / INDEX_FILE, identity=identity).supports("plsi-u")
+    found = read_run_index(RunStore.open(finished), finished / INDEX_FILE)
+    assert found.words.supports("plsi-u")
 
 
 def test_a_damaged_index_is_built_again(finished: Path) -> None:

@@ -3,11 +3,9 @@
 import json
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
@@ -21,7 +19,7 @@ from polyseme.retrieval import SearchIndex
 from polyseme.retrieval.files import FORMAT_VERSION
 from polyseme.retrieval.scores import METHODS
 from polyseme.text import Vectorizer
-from polyseme.text.words import read_word_rules, to_dict
+from polyseme.text.words import read_word_rules
 
 QUERIES = ["car engine", "jaguar", "money time", "zebra"]
 
@@ -417,21 +415,3 @@ def test_numbers_of_a_hostile_table_of_ids_are_checked(path):
     rewrite(path, outside)
     with pytest.raises(ModelFileError, match="is damaged"):
         SearchIndex.load(path).row_of("d1")
-
-
-def test_the_memory_of_a_new_index_is_a_small_multiple_of_its_file(tmp_path):
-    """Lists and dicts of the words took most of the memory."""
-    words = [f"word{number}" for number in range(20_000)]
-    vectorizer = Vectorizer(vocabulary=words, token_pattern=r"(?u)\b\w\w+\b").fit([])
-    columns = np.arange(len(words), dtype=np.int32)
-    counts = sp.csr_array((np.ones(len(words), np.float32), columns, np.arange(0, len(words) + 1, 100)))
-    data = to_dict(vectorizer)
-    tracemalloc.start()
-    try:
-        rules = read_word_rules(data)
-        SearchIndex.of_parts([counts], rules.columns, vectorizer=rules).save(tmp_path / "index")
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 3 * (tmp_path / "index").stat().st_size
-    assert SearchIndex.load(tmp_path / "index").search("word7700").hits[0].row == 77

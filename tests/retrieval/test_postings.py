@@ -1,4 +1,4 @@
-"""Posting lists: construction from counts in parts, the best documents, and arrays that do not fit together."""
+"""Posting lists: construction in memory and in parts, the best documents, and arrays that do not fit together."""
 
 from itertools import pairwise
 
@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme import InputError
+from polyseme.core.shard import sparse_counts
 from polyseme.retrieval import _postings
-from polyseme.retrieval.postings import Postings, QueryWords, VectorCodes, best_scores, penalties
+from polyseme.retrieval.postings import (
+    Postings,
+    QueryWords,
+    StoredLists,
+    VectorCodes,
+    best_scores,
+    mean_length,
+    penalties,
+)
 
 
 def random_counts(seed, n_docs=50, n_words=9):
@@ -26,13 +35,11 @@ def test_lists_have_the_counts_in_any_parts_order_and_type(seed, cuts, index):
     rows = sp.csr_array(X)
     tokens = sp.csr_array((np.ones(int(X.sum()), np.float32), np.repeat(rows.indices, rows.data.astype(int)),
                            np.append(0, np.cumsum(X.sum(axis=1))).astype(np.int32)), shape=X.shape)  # fmt: skip
-    ends = [0, *sorted(cuts), 50]
-    parts = [rows[a:b] for a, b in pairwise(ends)]
-    for part in parts:
-        part.indptr, part.indices = part.indptr.astype(index), part.indices.astype(index)
-    for given_parts in (parts, [tokens]):
-        postings, totals = Postings.of(given_parts, 9)
+    for matrix in (rows, tokens):
+        matrix.indptr, matrix.indices = matrix.indptr.astype(index), matrix.indices.astype(index)
+        postings, totals = Postings.of(matrix)
         np.testing.assert_array_equal(totals, X.sum(axis=1))
+        summands = penalties(totals, mean_length(totals))
         np.testing.assert_array_equal(postings.by_document().toarray(), X)
         np.testing.assert_array_equal(postings.frequencies(), (X > 0).sum(axis=0))
         for word in range(9):
@@ -40,7 +47,20 @@ def test_lists_have_the_counts_in_any_parts_order_and_type(seed, cuts, index):
             np.testing.assert_array_equal(documents, np.flatnonzero(X[:, word]))
             np.testing.assert_array_equal(x, X[documents, word])
             part = slice(*postings.indptr[word : word + 2])
-            np.testing.assert_allclose(postings.impacts[part], x / (x + penalties(totals)[documents]), rtol=1e-6)
+            np.testing.assert_allclose(postings.impacts[part], x / (x + summands[documents]), rtol=1e-6)
+    rows = sp.csr_array(X)
+    parts = [(a, sparse_counts(rows[a:b], np.float32).transposed(None)) for a, b in pairwise([0, *sorted(cuts), 50])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyseme.retrieval.postings.LISTS_AT_ONCE", 60)
+        stored = StoredLists(parts, 9, summands)
+        np.testing.assert_array_equal(stored.starts, postings.indptr)
+        for name in ("documents", "counts", "impacts"):
+            found = list(getattr(stored, name)())
+            assert all(len(part) <= 60 for part in found)
+            np.testing.assert_array_equal(np.concatenate(found), getattr(postings, name))
+    assert stored.counts_type == np.uint8
+    fractions = StoredLists([(0, sparse_counts(rows / 2, np.float32).transposed(None))], 9, summands)
+    assert fractions.counts_type == (np.uint8 if (X % 2 == 0).all() else np.float32)
 
 
 @pytest.mark.parametrize("n_docs", [1, 100, 127, 128, 8191, 8192, 8193, 20_000])
@@ -90,12 +110,14 @@ def test_the_bindings_check_all_arrays():
         with pytest.raises(ValueError, match=r"list|word|range|allowed"):
             _postings.rank(indptr, documents, floats, rarity, words, n, 0.0, n_docs, k, mask)
     units, topics, none = np.ones((5, 2), dtype=np.float32), np.ones(2, dtype=np.float32), np.empty(0, dtype=np.int32)
-    for rows, others, vector in (
-        (np.array([5], np.int32), none, topics), (none, np.array([-1], np.int32), topics), (none, none, topics[:1])
+    known = np.arange(5, dtype=np.int32)
+    for rows, table, vector in (
+        (np.array([5], np.int32), known, topics), (known, known[::-1].copy(), topics), (none, known[:4], topics),
+        (none, known, topics[:1]),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit together"):
             _postings.combine(
-                ints, documents, floats, rarity, word, n, 0.2, rows, none.astype(np.float32), True, others, units,
+                ints, documents, floats, rarity, word, n, 0.2, rows, none.astype(np.float32), True, none, table, units,
                 vector, 3,
             )  # fmt: skip
     typical = np.array([[0, 1], [2, 5]], dtype=np.int32)
@@ -118,6 +140,16 @@ def test_the_bindings_check_all_arrays():
         _postings.append_entries(
             indptr, np.zeros(2, np.int32), values, 0, np.array([0, 1, 2]), np.array([0, 1]), documents.copy(), floats
         )
+    lists = np.array([0, 2], np.int32), np.zeros(2, np.int32), np.ones(2, np.float32)
+    written = np.empty(2, np.int32), np.empty(2, np.float32)
+    for word, starts, ends, problem in (
+        (1, [0, 2], [0], "fit together"), (-1, [0, 2], [0], "fit together"), (0, [0, 1], [0], "no room"),
+        (0, [0, 2], [1], "no room"), (0, [0, 3], [0], "no room"), (0, [0, 2], [-1], "no room"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=problem):
+            _postings.append_lists(*lists, word, 0, np.array(starts), np.array(ends), *written)
+    with pytest.raises(ValueError, match="outside its array"):
+        _postings.append_lists(np.array([0, 3], np.int32), *lists[1:], 0, 0, np.array([0, 3]), np.array([0]), *written)
     with pytest.raises(ValueError, match="does not exist"):
         _postings.compute_impacts(documents, floats, np.ones(1), floats.copy())
 
@@ -125,7 +157,7 @@ def test_the_bindings_check_all_arrays():
 def test_too_many_documents_are_refused(monkeypatch):
     monkeypatch.setattr("polyseme.retrieval.postings.MAX_DOCUMENTS", 3)
     with pytest.raises(InputError, match="An index can have at most 3 documents, got 4"):
-        Postings.of([sp.csr_array(np.eye(4))], 4)
+        Postings.of(sp.csr_array(np.eye(4)))
 
 
 def unit_vectors(rng, n, size):

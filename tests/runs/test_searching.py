@@ -14,7 +14,7 @@ import polyseme
 from cli_runner import here
 from polyseme import InputError
 from polyseme.errors import ModelFileError
-from polyseme.runs.searching import INDEX_FILE
+from polyseme.runs.search_index import INDEX_FILE
 
 HARD = "The hard drive of the server failed while copies were written"
 OTHER = "To drive a truck on a hard road is work for a careful driver"

@@ -20,8 +20,8 @@ from polyseme.cli.console import TopicRow, finite, topic_rows
 from polyseme.errors import InputError, MissingExtraError, ModelFileError, ShardError
 from polyseme.options import naming_flags
 from polyseme.progress import UNSAFE, SilentReporter, visible
-from polyseme.retrieval import SearchIndex
 from polyseme.runs.run import Run, open_run
+from polyseme.runs.search_index import RunIndex
 from polyseme.runs.searching import read_index, search_run
 from polyseme.runs.store import RunStore
 from polyseme.runs.view import TopicView
@@ -52,7 +52,7 @@ class ServedRun:
         return self if RunStore.open(self.path).digest == self.run.store.digest else ServedRun(self.path)
 
     @cached_property
-    def index(self) -> SearchIndex:
+    def index(self) -> RunIndex:
         return read_index(self.run.store)
 
     @cached_property

@@ -9,7 +9,8 @@ can change a result. CRC-32 detects every flipped bit and every burst of damage 
 than a file is read. It does not protect against a file that was changed on purpose: the readers of the arrays must
 check everything that could do harm, such as indices. The check of a block also requires that floating-point numbers are
 finite. The array CHECKSUMS has one checksum for the header of the file, then one for each block of each array in the
-order of the file, and finally one for these checksums themselves.
+order of the file, and finally one for these checksums themselves. A file can also have its checksums in another file,
+which was written when the first one was known to be right.
 
 A `StringTable` has the UTF-8 bytes of all strings, one after the other, and the position where each one starts, so that
 only the strings that are needed are decoded. To find a string, the table can have sorted hashes of all strings with
@@ -23,7 +24,8 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
 from os import PathLike
@@ -92,8 +94,30 @@ def write_safetensors(path: str | PathLike[str], arrays: Mapping[str, Array], me
     write_atomically(path, to_safetensors(contiguous, metadata=metadata))
 
 
+@dataclass(frozen=True)
+class ArrayParts:
+    """An array that is written in parts, because it does not have to be in memory as a whole."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    parts: Callable[[], Iterable[Array]]
+    """Returns consecutive parts of the array."""
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
 def safetensors_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str] | None = None) -> list[Any]:
     """Return the buffers of a safetensors file, without the copy of the arrays that safetensors' own writer makes."""
+    length, header, ordered = _safetensors_header(arrays, metadata)
+    return [length, header, *(bytes_of(arrays[name]) for name in ordered)]
+
+
+def _safetensors_header(
+    arrays: Mapping[str, Array | ArrayParts], metadata: Mapping[str, str] | None
+) -> tuple[bytes, bytes, list[str]]:
+    """Return the length of the header, the header, and the names of the arrays in the order of the file."""
     names = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
@@ -107,7 +131,7 @@ def safetensors_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str] |
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % _ALIGNMENT)
-    return [len(text).to_bytes(8, "little"), text, *(bytes_of(array) for _, array in ordered)]
+    return len(text).to_bytes(8, "little"), text, [name for name, _ in ordered]
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
@@ -202,6 +226,7 @@ def map_npy(path: Path) -> Array:
 
 CHECKSUMS = "checksums"
 """Name of the array of checksums."""
+_CRC_BYTES = 4
 BLOCK = 1 << 16
 """Bytes of a block: reading and checking one takes about 20 microseconds."""
 _CHECKED_AT_ONCE = 1 << 20
@@ -275,26 +300,102 @@ def checked_rows(array: Any, rows: Any) -> Array:
     return array.checked(rows) if isinstance(array, CheckedArray) else array
 
 
-def checked_parts(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> list[Any]:
-    """Return the buffers of a safetensors file of these arrays and their checksums."""
-    table = np.zeros(2 + sum(_n_blocks(array.nbytes) for array in arrays.values()), dtype=np.uint32)
-    length, header, *contents = parts = safetensors_parts({**arrays, CHECKSUMS: table}, metadata)
-    table_bytes = bytes_of(table)
+def checked_parts(arrays: Mapping[str, Array | ArrayParts], metadata: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the buffers of a safetensors file of these arrays and, at its end, their checksums."""
+    n_blocks = sum(_n_blocks(array.nbytes) for array in arrays.values())
+    table = np.zeros((2 + n_blocks) * _CRC_BYTES, dtype=np.uint8)  # bytes, which can follow arrays of any size
+    length, header, ordered = _safetensors_header({**arrays, CHECKSUMS: table}, metadata)
+    yield length
+    yield header
     checksums = [crc32(header, crc32(length))]
-    for content in contents:
-        if not np.shares_memory(np.frombuffer(content, dtype=np.uint8), table):
-            checksums += [crc32(content[start : start + BLOCK]) for start in range(0, len(content), BLOCK)]
-    table[:-1] = checksums
-    table[-1] = crc32(table_bytes[: 4 * len(checksums)])
-    return parts
+    for name in ordered[:-1]:
+        array = arrays[name]
+        yield from _checked(array.parts() if isinstance(array, ArrayParts) else [array], checksums)
+    yield _sealed(checksums).data
 
 
-def map_checked(path: Path) -> tuple[dict[str, str], dict[str, CheckedArray]]:
+def _checked(parts: Iterable[Array], checksums: list[int]) -> Iterator[memoryview]:
+    """Yield the bytes of the parts of an array, and add the checksums of its blocks."""
+    checksum, room = 0, BLOCK
+    for part in map(bytes_of, parts):
+        start = 0
+        while start < len(part):
+            piece = part[start : start + room]
+            checksum, start, room = crc32(piece, checksum), start + len(piece), room - len(piece)
+            if not room:
+                checksums.append(checksum)
+                checksum, room = 0, BLOCK
+        yield part
+    if room < BLOCK:
+        checksums.append(checksum)
+
+
+def _sealed(checksums: list[int]) -> Array:
+    """Return the table of checksums, which ends with its own checksum, as bytes."""
+    table = np.array([*checksums, 0], dtype="<u4")
+    table[-1] = crc32(bytes_of(table[:-1]))
+    return table.view(np.uint8)
+
+
+def checksums_of(path: Path) -> Array:
+    """Return checksums of the header and the arrays of a safetensors file that has none, for `map_checked`."""
+    header, arrays = _mapped_arrays(path)
+    checksums = [crc32(bytes_of(header))]
+    for array in arrays.values():
+        for _ in _checked([array], checksums):
+            pass
+    return _sealed(checksums)
+
+
+def npy_checksums(path: Path) -> Array:
+    """Return checksums of a .npy file, for `map_checked_npy`."""
+    checksums: list[int] = []
+    for _ in _checked([map_npy(path)], checksums):
+        pass
+    return _sealed(checksums)
+
+
+def map_checked_npy(path: Path, table: Array) -> CheckedArray:
+    """Return the array of a .npy file, with the checksums that `npy_checksums` returned for it."""
+    array = map_npy(path)
+    return CheckedArray(array, _checksums_in(table, _n_blocks(array.nbytes)), "its array", path)
+
+
+def map_checked(path: Path, table: Array | None = None) -> tuple[dict[str, str], dict[str, CheckedArray]]:
     """Return the metadata and the arrays of a file.
 
     Raise OSError or ValueError if the header, the sizes or the positions of the arrays are wrong. The contents are
     checked later.
+
+    table : checksums that `checksums_of` returned for the file; None: the file has them.
     """
+    start, arrays = _mapped_arrays(path)
+    metadata = parse_json(start[8:].tobytes()).pop("__metadata__", {})
+    if table is None:
+        table = arrays.pop(CHECKSUMS, np.empty(0, np.uint8))
+    checksums = _checksums_in(table, 1 + sum(_n_blocks(array.nbytes) for array in arrays.values()))
+    if checksums[0] != crc32(bytes_of(start)):
+        raise ValueError("its header has changed")
+    checked, place = {}, 1
+    for name, array in arrays.items():
+        end = place + _n_blocks(array.nbytes)
+        checked[name] = CheckedArray(array, checksums[place:end], name, path)
+        place = end
+    return metadata, checked
+
+
+def _checksums_in(table: Array, n_blocks: int) -> Array:
+    """Return the checksums in a table. Raise ValueError if they are not those of a file with so many blocks."""
+    if table.dtype != np.uint8 or table.shape != ((n_blocks + 1) * _CRC_BYTES,):
+        raise ValueError("its checksums are missing")
+    checksums = np.frombuffer(table.tobytes(), dtype="<u4")
+    if checksums[-1] != crc32(bytes_of(checksums[:-1])):
+        raise ValueError("its checksums have changed")
+    return checksums[:-1]
+
+
+def _mapped_arrays(path: Path) -> tuple[Array, dict[str, Array]]:
+    """Return the bytes of the header of a safetensors file and its arrays, mapped, in the order of the file."""
     check_regular(path)
     if path.stat().st_size < 8:
         raise ValueError("it is too short")
@@ -306,22 +407,9 @@ def map_checked(path: Path) -> tuple[dict[str, str], dict[str, CheckedArray]]:
     header = parse_json(content[8:start].tobytes())
     if not isinstance(header, dict):
         raise ValueError("its header is not a JSON object")
-    metadata = header.pop("__metadata__", {})
-    mapping_to(TEXT).require("__metadata__", metadata)
+    mapping_to(TEXT).require("__metadata__", header.pop("__metadata__", {}))
     mapping_to(OBJECT).require("its header", header)
-    arrays = _place_arrays(header, content[start:])
-    table = arrays.pop(CHECKSUMS, None)
-    n_blocks = sum(_n_blocks(array.nbytes) for array in arrays.values())
-    if table is None or table.dtype != np.uint32 or table.shape != (n_blocks + 2,):
-        raise ValueError("its checksums are missing")
-    if table[-1] != crc32(bytes_of(table[:-1])) or table[0] != crc32(bytes_of(content[:start])):
-        raise ValueError("its header has changed")
-    checked, place = {}, 1
-    for name, array in arrays.items():
-        end = place + _n_blocks(array.nbytes)
-        checked[name] = CheckedArray(array, table[place:end], name, path)
-        place = end
-    return metadata, checked
+    return content[:start], _place_arrays(header, content[start:])
 
 
 def _place_arrays(header: dict[str, Any], data: Array) -> dict[str, Array]:
@@ -352,6 +440,28 @@ def _are_numbers(rows: Any) -> bool:
 
 def _n_blocks(n_bytes: int) -> int:
     return -(-n_bytes // BLOCK)
+
+
+_HASH_FACTOR = 0x9E3779B97F4A7C15
+
+
+def text_hashes(content: bytes, lengths: Array) -> Array:
+    """Return a 64-bit hash of each of several byte strings, which follow each other in `content`.
+
+    The hash is a polynomial of the bytes modulo 2^64, whose bits are mixed. Strings with equal hashes can differ.
+    """
+    sizes = np.maximum(lengths, 0).astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    powers = np.full(int(sizes.max(initial=0)) + 1, _HASH_FACTOR, dtype=np.uint64)
+    powers[0] = 1
+    np.multiply.accumulate(powers, out=powers)
+    places = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
+    terms = (np.frombuffer(content, dtype=np.uint8).astype(np.uint64) + np.uint64(1)) * powers[places]
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
+    hashes = sums[starts + sizes] - sums[starts] + lengths.astype(np.int64).view(np.uint64)
+    for shift in (31, 29):
+        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(_HASH_FACTOR)
+    return hashes ^ (hashes >> np.uint64(32))
 
 
 _BYTES, _STARTS, _HASHES, _ORDER = "bytes", "starts", "hashes", "order"

@@ -6,19 +6,23 @@ the words and the rules that count a query (if they are WordRules), and the ids,
 strings. Opening a file checks its header and the sizes of all parts. A part is read and checked when a search first
 needs it.
 
+The index of a run has only what no other file of the run has (`RunTables`). It takes the counts by document, P(z|d),
+ids, titles and excerpts from the files of the run.
+
 `identity` names the state of the corpus and the model that the index was made from, for example a digest of both.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.arrays import StringTable, checked_parts, map_checked, row_blocks, string_arrays
+from polyseme.io.arrays import ArrayParts, StringTable, checked_parts, map_checked, row_blocks, string_arrays
 from polyseme.io.files import (
     COUNT,
     OBJECT,
@@ -38,12 +42,14 @@ from polyseme.retrieval.spaces import SingularSpace, TopicSpace
 from polyseme.retrieval.terms import TermScores
 from polyseme.text.words import WordRules, rules_from_arrays, rules_to_arrays
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _METADATA_KEY = "polyseme_index"
 _SPACES = ("model", "average")
 _SPACE_ARRAYS = ("topic_word", "documents", "topic_weights", "background_word")
 _SPACE_NUMBERS = ("sizes", "temperatures", "background_shares")
 _LENGTHS = ("tf", "tfidf")
+_RUN = "run."
+"""Start of the names of the arrays of the tables of a run."""
 _RULES = "rules."
 """Start of the names of the arrays of the rules that count queries."""
 _SQUARES = "tfidf"
@@ -54,6 +60,8 @@ _HEADER_FIELDS = {
     "library_version": TEXT,
     "identity": TEXT,
     "shape": list_of(COUNT, most=2),
+    "mean_length": number(0, 1e300),
+    "run": OBJECT,
     "spaces": mapping_to(OBJECT),
     "lsi": OBJECT,
     "rules": OBJECT,
@@ -63,6 +71,25 @@ _SPACE_FIELDS = {
     "temperatures": list_of(number(0, 1e6)),
     "background_shares": list_of(number(0, 1)),
 }
+
+
+class RunTables(NamedTuple):
+    """What the index of a run has to find its documents in the other files of the run."""
+
+    settings: dict[str, Any]
+    arrays: dict[str, Any]
+
+
+class RunFiles(NamedTuple):
+    """What the index of a run takes from the other files of the run."""
+
+    counts: Any
+    totals: Any
+    units: Any
+    """P(z|d), scaled to length one."""
+    ids: Any
+    titles: Any
+    excerpts: Any
 
 
 class IndexParts(NamedTuple):
@@ -75,6 +102,8 @@ class IndexParts(NamedTuple):
     excerpts: Any
     rules: WordRules | None
     """Rules that count queries, if the file has them."""
+    run: RunTables | None = None
+    """Tables of the index of a run, which has no counts by document, no P(z|d), no ids, no titles and no excerpts."""
 
 
 def write_index(parts: IndexParts, path: Path, identity: str) -> None:
@@ -85,28 +114,36 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
 
     scoring = parts.scoring
     terms = scoring.terms
-    arrays: dict[str, Any] = {"totals": terms.totals}
-    arrays |= {f"length.{name}": terms.lengths(name) for name in _LENGTHS}
-    arrays |= _matrix_arrays("counts", scoring.counts)
+    arrays: dict[str, Any] = {f"length.{name}": terms.lengths(name) for name in _LENGTHS}
     arrays |= {f"postings.{name}": getattr(terms.postings, name) for name in ("indptr", "documents", "impacts")}
-    arrays["postings.counts"] = _compact(terms.postings.counts[:])
+    counts = terms.postings.counts
+    arrays["postings.counts"] = counts if isinstance(counts, ArrayParts) else _compact(counts[:])
     words = parts.vocabulary
     arrays |= (
         words.arrays("vocabulary") if isinstance(words, StringTable) else string_arrays("vocabulary", words, find=True)
     )
-    arrays |= string_arrays("ids", list(parts.ids), find=True)
-    arrays |= string_arrays("titles", list(parts.titles)) | string_arrays("excerpts", list(parts.excerpts))
+    if parts.run is None:
+        arrays |= {"totals": terms.totals, **_matrix_arrays("counts", scoring.counts)}
+        arrays |= string_arrays("ids", list(parts.ids), find=True)
+        arrays |= string_arrays("titles", list(parts.titles)) | string_arrays("excerpts", list(parts.excerpts))
+    else:
+        arrays |= {f"{_RUN}{name}": array for name, array in parts.run.arrays.items()}
     header: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "library_version": version("polyseme"),
         "identity": identity,
         "shape": [terms.postings.n_docs, len(parts.vocabulary)],
+        "mean_length": terms.mean,
         "spaces": {},
     }
+    if parts.run is not None:
+        header["run"] = parts.run.settings
     for name, space in (("model", scoring.model), ("average", scoring.average)):
         if space is not None:
             values = (space.topic_word, space.documents, space.topic_weights, space.background_word)
             space_arrays = dict(zip(_SPACE_ARRAYS, values, strict=True))
+            if parts.run is not None and name == "model":
+                del space_arrays["documents"]
             arrays |= {f"{name}.{part}": array for part, array in space_arrays.items()}
             numbers = (space.sizes, space.temperatures, space.background_shares)
             arrays[f"{name}.typical"] = space.typical
@@ -120,20 +157,29 @@ def write_index(parts: IndexParts, path: Path, identity: str) -> None:
     if parts.rules is not None and (stored := rules_to_arrays(parts.rules)) is not None:
         header["rules"], rule_arrays = stored
         arrays |= {f"{_RULES}{name}": array for name, array in rule_arrays.items()}
-    contiguous = {name: np.ascontiguousarray(array[:]) for name, array in arrays.items()}
-    write_atomically(path, checked_parts(contiguous, {_METADATA_KEY: json.dumps(header)}))
+    written = {
+        name: array if isinstance(array, ArrayParts) else np.ascontiguousarray(array[:])
+        for name, array in arrays.items()
+    }
+    write_atomically(path, checked_parts(written, {_METADATA_KEY: json.dumps(header)}))
 
 
-def read_index(path: Path, identity: str | None) -> IndexParts:
-    """Return the parts of the index in a file, with mapped arrays. If `identity` is None, accept every file."""
+def read_index(path: Path, identity: str | None, open_run: Callable[[RunTables], RunFiles] | None = None) -> IndexParts:
+    """Return the parts of the index in a file, with mapped arrays. If `identity` is None, accept every file.
+
+    open_run : function that opens the other files of a run, for the index of a run.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"There is no index file {path}.")
     header, arrays = _open(path)
     try:
-        check_fields(header, _HEADER_FIELDS, required=("shape", "spaces", "identity"))
+        check_fields(header, _HEADER_FIELDS, required=("shape", "spaces", "identity", "mean_length"))
         if identity is not None and header["identity"] != identity:
             raise ModelFileError(f"{path} belongs to another run, or to an older state of it: build the index again.")
-        return _restore(header, arrays, str(path))
+        if ("run" in header) != (open_run is not None):
+            kind = "of a run: search the run" if "run" in header else "not of a run: build the index again"
+            raise ModelFileError(f"{path} is the index {kind}.")
+        return _restore(header, arrays, str(path), open_run)
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise ModelFileError(f"{path} is damaged: its parts do not fit together ({error}).") from None
 
@@ -158,10 +204,21 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> IndexParts:
+def _restore(
+    header: dict[str, Any], arrays: dict[str, Any], path: str, open_run: Callable[[RunTables], RunFiles] | None
+) -> IndexParts:
     """Return the parts of an index from its header and arrays. Raise an exception if their sizes do not match."""
     n_docs, n_words = header["shape"]
-    counts = _restore_matrix("counts", arrays, (n_docs, n_words), path)
+    run = files = None
+    if open_run is not None:
+        run = RunTables(header["run"], _with_prefix(arrays, _RUN))
+        files = open_run(run)
+        if files.counts.shape != (n_docs, n_words) or {n_docs} != {len(part) for part in files}:
+            raise ValueError("it does not have the documents of the run")
+        counts, totals = files.counts, files.totals
+    else:
+        counts = _restore_matrix("counts", arrays, (n_docs, n_words), path)
+        totals = _sized(arrays, "totals", np.float64, n_docs)
     floats, n_entries = np.float64, len(arrays["postings.documents"])
     if arrays["postings.counts"].dtype not in (np.uint8, np.float32) or n_docs > MAX_DOCUMENTS:
         raise ValueError("postings.counts is neither uint8 nor float32, or there are too many documents")
@@ -175,12 +232,14 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
     )
     terms = TermScores(
         postings,
-        _sized(arrays, "totals", floats, n_docs),
+        totals,
         {name: _sized(arrays, f"length.{name}", floats, n_docs) for name in _LENGTHS},
+        header["mean_length"],
     )
     scoring = Scoring(counts, terms)
     for name, settings in header["spaces"].items():
-        space = _restore_space(name, settings, arrays, n_docs, n_words)
+        documents = files.units if files is not None and name == "model" else None
+        space = _restore_space(name, settings, arrays, n_docs, n_words, documents)
         if name == "model":
             scoring.model = space
             if "model.squares" in arrays:
@@ -196,21 +255,26 @@ def _restore(header: dict[str, Any], arrays: dict[str, Any], path: str) -> Index
             _sized(arrays, "lsi.lengths", floats, n_docs),
             header["lsi"]["weighting"],
         )
-    tables = (
-        ("vocabulary", n_words, True),
-        ("ids", n_docs, True),
-        ("titles", n_docs, False),
-        ("excerpts", n_docs, False),
-    )
-    vocabulary, ids, titles, excerpts = (_restore_strings(name, arrays, size, find) for name, size, find in tables)
+    vocabulary = _restore_strings("vocabulary", arrays, n_words, find=True)
+    if files is not None:
+        ids, titles, excerpts = files.ids, files.titles, files.excerpts
+    else:
+        ids = _restore_strings("ids", arrays, n_docs, find=True)
+        titles, excerpts = (_restore_strings(name, arrays, n_docs, find=False) for name in ("titles", "excerpts"))
     rules = None
     if "rules" in header:
-        rule_arrays = {name.removeprefix(_RULES): array for name, array in arrays.items() if name.startswith(_RULES)}
-        rules = rules_from_arrays(header["rules"], rule_arrays, vocabulary)
-    return IndexParts(scoring, vocabulary, ids, titles, excerpts, rules)
+        rules = rules_from_arrays(header["rules"], _with_prefix(arrays, _RULES), vocabulary)
+    return IndexParts(scoring, vocabulary, ids, titles, excerpts, rules, run)
 
 
-def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int, n_words: int) -> TopicSpace:
+def _with_prefix(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names begin with a prefix, by their names without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _restore_space(
+    name: str, settings: Any, arrays: dict[str, Any], n_docs: int, n_words: int, documents: Any
+) -> TopicSpace:
     if name not in _SPACES:
         raise ValueError(f"{name} is not a model of an index")
     check_fields(settings, _SPACE_FIELDS, required=_SPACE_NUMBERS)
@@ -219,9 +283,13 @@ def _restore_space(name: str, settings: Any, arrays: dict[str, Any], n_docs: int
     width, n_models = sum(sizes), len(sizes)
     if not n_models or min(sizes) < 1 or width > _MOST_TOPICS or {len(temperatures), len(shares)} != {n_models}:
         raise ValueError(f"the models of {name} have no topics, or settings are missing")
+    if documents is None:
+        documents = _sized(arrays, f"{name}.documents", np.float32, n_docs, width)
+    elif documents.shape != (n_docs, width):
+        raise ValueError("the model of the run has a different number of topics")
     space = TopicSpace(
         _sized(arrays, f"{name}.topic_word", np.float32, n_words, width),
-        _sized(arrays, f"{name}.documents", np.float32, n_docs, width),
+        documents,
         sizes,
         temperatures,
         _sized(arrays, f"{name}.topic_weights", np.float64, width),

@@ -6,7 +6,7 @@ read all counts import them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from polyseme.errors import InputError
-from polyseme.io.arrays import StringTable
 from polyseme.kernels import Array, Floats
 from polyseme.retrieval.files import IndexParts, read_index, write_index
 from polyseme.retrieval.nearest import nearest_words
 from polyseme.retrieval.postings import Postings, Ranking
 from polyseme.retrieval.queries import (
-    Allocate,
     Hit,
     Results,
     SparseRows,
     UnknownWord,
     WordScore,
     best_rows,
-    in_memory,
     merge_word_scores,
     query_counts,
     query_rows,
@@ -130,53 +127,8 @@ class SearchIndex:
             raise InputError("vocabulary must not contain a word twice.")
         matrix = valid_counts(counts, len(names), "The corpus")
         canonical = matrix.has_canonical_format and (not matrix.nnz or bool(matrix.data.min() > 0))
-        scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of([matrix], len(names))))
+        scoring = Scoring(SparseRows.of(matrix) if canonical else None, TermScores(*Postings.of(matrix)))
         self._begin(scoring, names, ids, titles, excerpts, texts, vectorizer)
-
-    @classmethod
-    def of_parts(
-        cls,
-        parts: Iterable[Any],
-        vocabulary: Sequence[str],
-        *,
-        ids: Sequence[Any] | None = None,
-        titles: Sequence[str] | None = None,
-        excerpts: Sequence[str] | None = None,
-        vectorizer: Any = None,
-        allocate: Allocate = in_memory,
-    ) -> SearchIndex:
-        """Construct the index of a corpus that is not in memory.
-
-        Parameters
-        ----------
-        parts : iterable of sparse arrays
-            Counts of consecutive blocks of documents (canonical CSR). The iterable is read several times.
-        vocabulary : list of str
-            The word of each column.
-        ids : list, default=None
-            Ids of the documents, as in the constructor.
-        titles : list of str, default=None
-            Titles of the documents.
-        excerpts : list of str, default=None
-            Beginnings of the documents.
-        vectorizer : object with a method transform, default=None
-            Vectorizer for queries.
-        allocate : callable, default=in_memory
-            Function from a name, a type and a size to a new array, for example one that is mapped from a file. It
-            allocates all arrays with one entry per non-zero count.
-
-        Returns
-        -------
-        SearchIndex
-            The index.
-        """
-        names = vocabulary if isinstance(vocabulary, StringTable) else [str(word) for word in vocabulary]
-        index = cls.__new__(cls)
-        postings, totals = Postings.of(parts, len(names), allocate)
-        counts = SparseRows.of_parts(parts, len(totals), len(names), allocate)
-        index._begin(Scoring(counts, TermScores(postings, totals)), names, ids, titles, excerpts, None, vectorizer)
-        index._allocate = allocate
-        return index
 
     def _begin(
         self, scoring: Scoring, names: Sequence[str], ids: Any, titles: Any, excerpts: Any, texts: Any, vectorizer: Any
@@ -194,8 +146,13 @@ class SearchIndex:
         rows = {name: row for row, name in enumerate(strings["ids"])}
         if len(rows) != n_docs:
             raise InputError("ids must differ from each other.")
-        columns = names if isinstance(names, StringTable) else {word: column for column, word in enumerate(names)}
-        self._fill(IndexParts(scoring, names, **strings, rules=None), rows, columns, vectorizer)
+        columns = {word: column for column, word in enumerate(names)}
+        self._fill(
+            IndexParts(scoring, names, strings["ids"], strings["titles"], strings["excerpts"], None),
+            rows,
+            columns,
+            vectorizer,
+        )
         self.texts = texts
 
     def _fill(self, parts: IndexParts, rows: Any, columns: Any, vectorizer: Any) -> None:
@@ -203,12 +160,11 @@ class SearchIndex:
 
         `rows` maps ids to rows, and `columns` maps words to columns. Both have the method `get` of a dict.
         """
-        self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules = parts
+        self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules, self._run = parts
         self.vectorizer = rules if vectorizer is None else vectorizer
         self.texts = None
         self._rows, self._columns = rows, columns
         self._word_documents: WordAmounts | None = None
-        self._allocate: Allocate = in_memory
 
     @cached_property
     def counts(self) -> Any:
@@ -252,7 +208,7 @@ class SearchIndex:
         >>> [hit.row for hit in index.search("bass guitar", n_documents=2)]
         [3, 2]
         """
-        self.scoring.model = topic_space(model, self.scoring.counts, doc_topic, n_jobs=n_jobs, allocate=self._allocate)
+        self.scoring.model = topic_space(model, self.scoring.counts, doc_topic, n_jobs=n_jobs)
         self._word_documents = None
         return self
 
@@ -633,7 +589,7 @@ class SearchIndex:
         [3]
         """
         rules = self.vectorizer if isinstance(self.vectorizer, WordRules) else None
-        parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules)
+        parts = IndexParts(self.scoring, self.vocabulary, self.ids, self.titles, self.excerpts, rules, self._run)
         write_index(parts, Path(path), identity)
 
     @classmethod
@@ -656,7 +612,11 @@ class SearchIndex:
         SearchIndex
             The index.
         """
-        parts = read_index(Path(path), identity)
+        return cls._of_parts(read_index(Path(path), identity), vectorizer)
+
+    @classmethod
+    def _of_parts(cls, parts: IndexParts, vectorizer: Any = None) -> SearchIndex:
+        """Return the index of a file."""
         index = cls.__new__(cls)
         index._fill(parts, parts.ids, parts.vocabulary, vectorizer)
         return index

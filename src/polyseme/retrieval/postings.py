@@ -10,7 +10,7 @@ and is stored as float32. The compiled functions add up the lists of a query for
 the best documents in a heap (`_native/retrieval/ranking.hpp`). Scores are float32. Ties are in the order of the corpus.
 
 Every added document changes the mean length, and with it all impacts. Lists are therefore never extended: `Postings.of`
-writes new ones.
+makes new ones in memory, and `StoredLists` makes them for a file, of some words at a time.
 
 The default method (`rank_combined`) uses BM25 first, and topics as a complement. With i_w = q_w idf_w for the words
 w of the query that occur in the corpus, I = sum_w i_w, and p(d) the sum of i_w over the words that document d contains,
@@ -38,8 +38,9 @@ search in these documents, except that idf and the mean length are those of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -47,13 +48,15 @@ import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
 from polyseme.io.arrays import checked_rows
-from polyseme.kernels import Array, Floats, row_blocks
+from polyseme.kernels import Array, Floats, SparseCounts, row_blocks
 from polyseme.retrieval import _postings
-from polyseme.retrieval.queries import Allocate, are_columns, in_memory
+from polyseme.retrieval.queries import are_columns, distinct
 
 K1, B = 1.2, 0.75
 """Constants of BM25 (the defaults of Lucene)."""
 MAX_DOCUMENTS = 2**31 - 1
+LISTS_AT_ONCE = 1 << 24
+"""Entries of posting lists that are in memory while a file is written, or those of one word."""
 _ENTRIES_AT_ONCE = 1 << 22
 _CODE_STEP = 16
 """Codes of a vector are padded to a multiple of this (kCodeStep in vectors.hpp)."""
@@ -92,32 +95,24 @@ class Postings:
         object.__setattr__(self, "_checked", np.full(len(self.indptr) - 1, not self.path))
 
     @classmethod
-    def of(cls, parts: Iterable[Any], n_words: int, allocate: Allocate = in_memory) -> tuple[Postings, Floats]:
+    def of(cls, counts: Any) -> tuple[Postings, Floats]:
         """Return the lists of counts (documents x words, CSR), and the lengths n_d of the documents.
 
-        The counts are given in parts that can be iterated over twice. The columns of a row can be in any order and
-        occur several times.
+        The columns of a row can be in any order and occur several times.
         """
-        sizes = np.zeros(n_words, dtype=np.int64)
-        lengths = []
-        for part in parts:
-            _postings.count_entries(part.indptr, part.indices, part.data, sizes)
-            lengths.append(np.asarray(part.sum(axis=1), dtype=np.float64).ravel())
-        totals = np.concatenate([*lengths, np.empty(0)])
-        if len(totals) > MAX_DOCUMENTS:
-            raise InputError(f"An index can have at most {MAX_DOCUMENTS:,} documents, got {len(totals):,}.")
+        n_docs, n_words = counts.shape
+        check_documents(n_docs)
         starts = np.zeros(n_words + 1, dtype=np.int64)
-        np.cumsum(sizes, out=starts[1:])
-        documents, counts = (allocate(name, dtype, int(starts[-1])) for name, dtype in _ARRAYS)
-        ends, first = starts[:-1].copy(), 0
-        for part in parts:
-            _postings.append_entries(part.indptr, part.indices, part.data, first, starts, ends, documents, counts)
-            first += part.shape[0]
-        n = _postings.close_gaps(starts, ends, documents, counts)
-        documents, counts = documents[:n], counts[:n]
-        impacts = allocate("impacts", np.float32, n)
-        _postings.compute_impacts(documents, counts, penalties(totals), impacts)
-        return cls(starts, documents, counts, impacts, len(totals)), totals
+        _postings.count_entries(counts.indptr, counts.indices, counts.data, starts[1:])
+        np.cumsum(starts, out=starts)
+        totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
+        documents, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+        ends = starts[:-1].copy()
+        _postings.append_entries(counts.indptr, counts.indices, counts.data, 0, starts, ends, documents, values)
+        n = _postings.close_gaps(starts, ends, documents, values)
+        documents, values, impacts = documents[:n], values[:n], np.empty(n, dtype=np.float32)
+        _postings.compute_impacts(documents, values, penalties(totals, mean_length(totals)), impacts)
+        return cls(starts, documents, values, impacts, n_docs), totals
 
     def frequencies(self) -> Array:
         """Return df_w, the number of documents that contain each word."""
@@ -130,17 +125,13 @@ class Postings:
     def parts(self) -> Iterator[tuple[int, Array, Array, Floats]]:
         """Yield all entries in parts: the first word, then words (counted from the first), documents and counts."""
         starts = self.indptr[:]
-        first, n_words = 0, len(starts) - 1
-        while first < n_words:
-            last = int(np.searchsorted(starts, starts[first] + _ENTRIES_AT_ONCE, side="right")) - 1
-            last = min(max(last, first + 1), n_words)
+        for first, last in _word_blocks(starts, _ENTRIES_AT_ONCE):
             part = slice(int(starts[first]), int(starts[last]))
             words = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
             documents = self.documents[part]
             if self.path and documents.size and not (documents.min() >= 0 and documents.max() < self.n_docs):
                 raise self._damage("a document does not exist")
             yield first, words, documents, np.asarray(self.counts[part], dtype=np.float64)
-            first = last
 
     def by_document(self) -> Any:
         """Return the counts (documents x words, CSR, float64), in memory."""
@@ -179,11 +170,14 @@ class Postings:
         The formula is that of the default method. The latent parts of `others` are zero. The first candidates are the
         best ones by their term parts `sums`; `complete` says whether no other document contains a word of the query.
         """
-        units = checked_rows(units, candidates)
+        known = distinct(candidates)[0]
+        if known.size and not 0 <= known[0] <= known[-1] < self.n_docs:
+            raise self._damage("a document does not exist")
         try:
             return _postings.combine(
-                *self._arrays(query.words), *query, WEIGHT, candidates, sums, complete, others, units, topics, k
-            )
+                *self._arrays(query.words), *query, WEIGHT, candidates, sums, complete, others, known, units[known],
+                topics, k,
+            )  # fmt: skip
         except ValueError as error:
             raise self._damage(str(error)) from None
 
@@ -232,12 +226,80 @@ class Postings:
         return ModelFileError(f"{self.path} is damaged ({problem}): restore it, or remove it.")
 
 
-_ARRAYS = (("documents", np.int32), ("counts", np.float32))
+@dataclass(frozen=True)
+class StoredLists:
+    """Posting lists of counts in files, made for some words at a time."""
+
+    parts: Sequence[tuple[int, SparseCounts]]
+    """The first document of each part, and the counts of the part by word (words x documents, float32)."""
+    n_words: int
+    penalties: Floats
+
+    @cached_property
+    def starts(self) -> Array:
+        """Start of each list and the end of the last one."""
+        sizes: Array = np.zeros(self.n_words, dtype=np.int64)
+        for _, part in self.parts:
+            sizes += np.diff(part.indptr)
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+
+    @cached_property
+    def counts_type(self) -> np.dtype[Any]:
+        """Type of the counts in a file: uint8 if it holds all of them exactly."""
+        small = all(bool(((x <= 255) & (x == np.floor(x))).all()) for _, part in self.parts for x in [part.values])
+        return np.dtype(np.uint8 if small else np.float32)
+
+    def documents(self) -> Iterator[Array]:
+        """Yield the documents of the lists."""
+        return (documents for documents, _ in self._lists())
+
+    def counts(self) -> Iterator[Array]:
+        """Yield the counts of the lists."""
+        return (counts.astype(self.counts_type, copy=False) for _, counts in self._lists())
+
+    def impacts(self) -> Iterator[Array]:
+        """Yield the impacts of the lists."""
+        for documents, counts in self._lists():
+            impacts = np.empty(len(documents), dtype=np.float32)
+            _postings.compute_impacts(documents, counts, self.penalties, impacts)
+            yield impacts
+
+    def _lists(self) -> Iterator[tuple[Array, Array]]:
+        """Yield the documents and the counts of the lists of some words."""
+        for first, last in _word_blocks(self.starts, LISTS_AT_ONCE):
+            starts = self.starts[first : last + 1] - self.starts[first]
+            documents, counts = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+            ends = starts[:-1].copy()
+            for start, part in self.parts:
+                _postings.append_lists(
+                    part.indptr, part.indices, part.values, first, start, starts, ends, documents, counts
+                )
+            yield documents, counts
 
 
-def penalties(lengths: Floats) -> Floats:
-    """Return the summand of each document in the denominator of BM25, from the lengths n_d."""
-    mean = lengths.mean() if lengths.sum() > 0 else 1.0
+def _word_blocks(starts: Array, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of words whose lists have at most so many entries, or one word."""
+    first, n_words = 0, len(starts) - 1
+    while first < n_words:
+        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), n_words)
+        yield first, last
+        first = last
+
+
+def check_documents(n_docs: int) -> None:
+    """Raise InputError if an index cannot have so many documents."""
+    if n_docs > MAX_DOCUMENTS:
+        raise InputError(f"An index can have at most {MAX_DOCUMENTS:,} documents, got {n_docs:,}.")
+
+
+def mean_length(lengths: Floats) -> float:
+    """Return the mean of the lengths n_d of documents, or 1 if no document has words."""
+    return float(lengths.mean()) if lengths.sum() > 0 else 1.0
+
+
+def penalties(lengths: Floats, mean: float) -> Floats:
+    """Return the summand of documents in the denominator of BM25, from their lengths n_d and the mean length."""
     return np.asarray(K1 * (1 - B + B * lengths / mean))
 
 
@@ -300,7 +362,7 @@ class Feedback:
     """Topics of the documents, which give the topics of a query and its candidates."""
 
     units: Any
-    """P(z|d), scaled to length one (documents x K, float32); zero for documents without words."""
+    """P(z|d), scaled to length one (documents x K, float32); zero for documents without words. `UnitRows` in a run."""
     typical: Any
     """The documents with the largest cosine to each topic, best first (K x at most TYPICAL, int32)."""
 
@@ -317,7 +379,7 @@ class Feedback:
         if allowed is None:
             documents = self.typical[leading][:, :TYPICAL].ravel()
             return documents[documents >= 0]
-        return np.concatenate([typical_documents(self.units, [z], allowed)[0] for z in leading])
+        return np.concatenate(typical_documents(self.units, leading, allowed))
 
 
 def rank_combined(
@@ -356,12 +418,11 @@ def typical_documents(units: Any, topics: Any, allowed: Array | None = None) -> 
     """Return the TYPICAL documents with the largest cosine to each topic, best first, ties in corpus order."""
     best: list[tuple[Array, Array]] = [(np.empty(0, np.int32), np.empty(0, np.float32)) for _ in topics]
     for part in row_blocks(units.shape[0], units.shape[1], _NUMBERS_AT_ONCE):
-        block = units[part]
         if allowed is not None:
-            here = np.flatnonzero(allowed[part])
-            rows, block = (here + part.start).astype(np.int32), block[here]
+            rows = (np.flatnonzero(allowed[part]) + part.start).astype(np.int32)
+            block = units[rows]
         else:
-            rows = np.arange(part.start, part.stop, dtype=np.int32)
+            rows, block = np.arange(part.start, part.stop, dtype=np.int32), units[part]
         for i, z in enumerate(topics):
             chosen, scores = best_scores(np.ascontiguousarray(block[:, z]), TYPICAL)
             all_rows = np.concatenate([best[i][0], rows[chosen]])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -204,26 +202,6 @@ class Results(Printed, Sequence[Hit]):
         }
 
 
-Allocate = Callable[[str, Any, int], Array]
-"""Function from a name, a type and a size to a new array."""
-
-
-def in_memory(name: str, dtype: Any, size: int) -> Array:
-    """Allocate an array in memory."""
-    return np.empty(size, dtype=dtype)
-
-
-def in_files(folder: Path) -> Allocate:
-    """Return a function that allocates arrays as memory maps of new files in a folder."""
-    numbers = count()
-
-    def allocate(name: str, dtype: Any, size: int) -> Array:
-        path = folder / f"{next(numbers)}-{name}"
-        return np.memmap(path, dtype=dtype, mode="w+", shape=(size,)).view(np.ndarray) if size else np.empty(0, dtype)
-
-    return allocate
-
-
 class SparseRow(NamedTuple):
     """Column indices and values of one row of a sparse matrix."""
 
@@ -249,20 +227,6 @@ class SparseRows:
     def of(cls, matrix: Any) -> SparseRows:
         """Return the arrays of a canonical CSR array."""
         return cls(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
-
-    @classmethod
-    def of_parts(cls, parts: Iterable[Any], n_rows: int, n_columns: int, allocate: Allocate) -> SparseRows:
-        """Return the rows of several canonical CSR arrays, which are iterated over twice."""
-        indptr, row = np.zeros(n_rows + 1, dtype=np.int64), 0
-        for part in parts:
-            indptr[row + 1 : row + 1 + part.shape[0]] = indptr[row] + part.indptr[1:]
-            row += part.shape[0]
-        indices, data = (allocate(name, dtype, int(indptr[-1])) for name, dtype in (("indices", "i4"), ("data", "f4")))
-        place = 0
-        for part in parts:
-            indices[place : place + part.nnz], data[place : place + part.nnz] = part.indices, part.data
-            place += part.nnz
-        return cls(indptr, indices, data, (n_rows, n_columns))
 
     def row(self, i: int) -> SparseRow:
         """Return row i, with values in float64."""

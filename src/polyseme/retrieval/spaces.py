@@ -46,10 +46,11 @@ from polyseme.kernels import (
     Floats,
     SparseCounts,
     padded,
+    row_blocks,
     single_threaded_blas,
 )
 from polyseme.retrieval.postings import VectorCodes, typical_table
-from polyseme.retrieval.queries import Allocate, SparseRow, SparseRows, in_memory, times_dense, used_columns
+from polyseme.retrieval.queries import SparseRow, SparseRows, times_dense, used_columns
 from polyseme.retrieval.terms import LSA_WEIGHTS, TermScores, inverse, sums_by_row, values_of
 from polyseme.utils import check_integer, check_n_jobs, check_range, effective_threads
 
@@ -75,8 +76,10 @@ class TopicSpace:
 
     topic_word: Array
     """P(w|z) (words x sum of K, float32)."""
-    documents: Array
-    """P(z|d) of each model, scaled to length one (documents x sum of K, float32); zero for documents without words."""
+    documents: Any
+    """P(z|d) of each model, scaled to length one (documents x sum of K, float32); zero for documents without words.
+
+    `UnitRows` if the weights are in a file."""
     sizes: tuple[int, ...]
     """K of each model."""
     temperatures: tuple[float, ...]
@@ -88,26 +91,20 @@ class TopicSpace:
     """P(w|B) of each model (words x models, float32)."""
 
     @classmethod
-    def of(
-        cls, models: Sequence[FittedTopics], doc_topic: Sequence[Array], counts: Any, allocate: Allocate = in_memory
-    ) -> TopicSpace:
-        """Construct the space from fitted models and the weights P(z|d) of the rows of `counts` under each of them.
+    def of(cls, models: Sequence[FittedTopics], doc_topic: Sequence[Array], counts: Any) -> TopicSpace:
+        """Construct the space from fitted models and the weights P(z|d) of the rows of `counts` under each of them."""
+        empty = np.flatnonzero(np.diff(counts.indptr[:]) == 0)
+        parts = [UnitRows(weights, empty)[:] for weights in doc_topic]
+        return cls.of_units(models, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), counts.shape[1])
+
+    @classmethod
+    def of_units(cls, models: Sequence[FittedTopics], documents: Any, n_words: int) -> TopicSpace:
+        """Construct the space from fitted models and P(z|d), scaled to length one.
 
         Queries are folded in by likelihood, with the background and the temperature of a model, but without its prior
         on documents: a query has so few words that the prior would dominate.
         """
-        empty, width = np.diff(counts.indptr[:]) == 0, sum(model.n_topics for model in models)
-        documents = allocate("documents", np.float32, len(empty) * width).reshape(len(empty), width)
-        step, first = max(1, _NUMBERS_AT_ONCE // max(1, width)), 0
-        for weights in doc_topic:
-            columns = slice(first, first + weights.shape[1])
-            for start in range(0, len(empty), step):
-                rows = slice(start, start + step)
-                documents[rows, columns] = _normalize_rows(np.asarray(weights[rows], dtype=np.float32))
-            first = columns.stop
-        documents[empty] = 0
         backgrounds = [model.inference.background for model in models]
-        n_words = counts.shape[1]
         return cls(
             np.ascontiguousarray(np.concatenate([model.topic_word for model in models]).T, dtype=np.float32),
             documents,
@@ -137,6 +134,8 @@ class TopicSpace:
 
     def only(self, chosen: int) -> TopicSpace:
         """Return the space of one of the models."""
+        if len(self.sizes) == 1:
+            return self
         block = self.blocks[chosen]
         return TopicSpace(
             self.topic_word[:, block],
@@ -169,8 +168,12 @@ class TopicSpace:
 
     def scores(self, queries: Any) -> Array:
         """Return the scores (queries x documents)."""
+        vectors = self._query_vectors(self.fold(queries))
+        scores = np.empty((len(vectors), len(self.documents)), dtype=np.float32)
         with single_threaded_blas():
-            return np.asarray(self._query_vectors(self.fold(queries)) @ self.documents[:].T)
+            for rows in row_blocks(len(self.documents), self.documents.shape[1], _NUMBERS_AT_ONCE):
+                scores[:, rows] = vectors @ self.documents[rows].T
+        return scores
 
     def explainer(self, query: Any) -> Explainer:
         """Return a function from a document to its words and those of the query, with their contributions."""
@@ -214,6 +217,35 @@ class TopicSpace:
             counted = row.data[:, np.newaxis].astype(np.float32) * posterior
             shares[:, block] = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float32).tiny)
         return shares
+
+
+class UnitRows:
+    """Rows of weights P(z|d), scaled to length one when they are read: the weights may be in a file.
+
+    empty : rows of the documents without words, in increasing order. They are zero.
+    """
+
+    def __init__(self, weights: Any, empty: Array) -> None:
+        self._weights, self._empty = weights, empty
+        self.shape: tuple[int, int] = tuple(weights.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        """Return one row, or the rows of a slice or an array of indices."""
+        numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
+        units = np.empty((numbers.size, self.shape[1]), dtype=np.float32)
+        step = max(1, _NUMBERS_AT_ONCE // max(1, self.shape[1]))
+        for start in range(0, len(units), step):
+            part = slice(start, start + step)
+            read = numbers.reshape(-1)[part]
+            chosen = slice(read[0], read[-1] + 1) if isinstance(rows, slice) else read
+            units[part] = _normalize_rows(np.asarray(self._weights[chosen], dtype=np.float32))
+        places = np.searchsorted(self._empty, numbers.reshape(-1))
+        inside = np.flatnonzero(places < len(self._empty))
+        units[inside[self._empty[places[inside]] == numbers.reshape(-1)[inside]]] = 0
+        return units.reshape(*numbers.shape, self.shape[1])
 
 
 @dataclass(frozen=True)
@@ -311,25 +343,23 @@ class SmoothedScores:
     squares: Any
     """a, b and c of the squared lengths (3 x documents, float64): see `smoothed_squares`."""
 
-    @cached_property
-    def _doc_topic(self) -> Array:
-        """P(z|d) (documents x K, float32)."""
-        return _doc_topic(self.space)
-
     def parts(self, queries: Any, term_weight: float) -> tuple[Floats, Floats]:
         """Return the latent and the term part of the scores (queries x documents each)."""
         scale, weights = self._scales(term_weight), self._query_weights(queries)
         words, compact = used_columns(queries)
         by_topic = times_dense(replace(compact, data=weights), self.space.topic_word[words].astype(np.float64))
+        products = np.empty((len(by_topic), len(scale)), dtype=np.float32)
         with single_threaded_blas():
-            latent = (1 - term_weight) * scale * (by_topic.astype(np.float32) @ self._doc_topic.T)
+            for rows in row_blocks(len(scale), by_topic.shape[1], _NUMBERS_AT_ONCE):
+                products[:, rows] = by_topic.astype(np.float32) @ _doc_topic(self.space, rows).T
+        latent = (1 - term_weight) * scale * products
         counted = self.terms.counted(queries, weights)
         return latent, term_weight * scale * counted / np.maximum(self.terms.totals[:], 1)
 
     def word_parts(self, query: Any, row: SparseRow, document: int, term_weight: float) -> tuple[Array, Floats]:
         """Return the words of the query and their contributions, whether the document contains them or not."""
         words = query.indices
-        smoothed = self.space.topic_word[words] @ self._doc_topic[document]
+        smoothed = self.space.topic_word[words] @ _doc_topic(self.space, slice(document, document + 1))[0]
         observed = values_of(row, words) / max(self.terms.totals[document], 1)
         mixed = (1 - term_weight) * smoothed + term_weight * observed
         return words, self._scales(term_weight)[document] * self._query_weights(query) * mixed
@@ -348,22 +378,22 @@ class SmoothedScores:
 
 def smoothed_squares(terms: TermScores, space: TopicSpace, counts: SparseRows, weighting: str) -> Floats:
     """Return a, b and c of the squared lengths of smoothed documents (3 x documents)."""
-    doc_topic, totals = _doc_topic(space), np.maximum(terms.totals[:], 1)
+    totals, c = np.maximum(terms.totals[:], 1), np.zeros(counts.shape[0])
     squared = (terms.word_weights(np.arange(counts.shape[1]), weighting) ** 2)[:, np.newaxis]
     topic_word = np.asarray(space.topic_word[:], dtype=np.float64)
     with single_threaded_blas():
         gram = topic_word.T @ (squared * topic_word)
-        c = np.einsum("dk,dk->d", doc_topic @ gram, doc_topic, dtype=np.float64)
+        for rows in row_blocks(len(c), len(gram), _NUMBERS_AT_ONCE):
+            doc_topic = _doc_topic(space, rows)
+            c[rows] = np.einsum("dk,dk->d", doc_topic @ gram, doc_topic, dtype=np.float64)
     weighted, b = squared * topic_word, np.zeros(len(totals))
     for rows, block in counts.blocks():
-        b[rows] = np.einsum("dk,dk->d", np.asarray(block @ weighted), doc_topic[rows]) / totals[rows]
+        b[rows] = np.einsum("dk,dk->d", np.asarray(block @ weighted), _doc_topic(space, rows)) / totals[rows]
     a = (terms.lengths(weighting) / totals) ** 2
     return np.stack([a, b, c])
 
 
-def topic_space(
-    model: Any, counts: SparseRows, doc_topic: Any, *, n_jobs: int | None, allocate: Allocate = in_memory
-) -> TopicSpace:
+def topic_space(model: Any, counts: SparseRows, doc_topic: Any, *, n_jobs: int | None) -> TopicSpace:
     """Return the space of a fitted model. If `doc_topic`, P(z|d) of the documents, is None, fold in the documents."""
     from polyseme.core.shard import sparse_counts
     from polyseme.metrics.words import fitted_topics
@@ -386,7 +416,7 @@ def topic_space(
         for rows, block in counts.blocks():
             check_range("Every count", block.data, dtype)
             folded[rows] = fitted.fold_in(sparse_counts(block, dtype), n_threads=n_threads).doc_topic
-        return TopicSpace.of([fitted], [folded], counts, allocate)
+        return TopicSpace.of([fitted], [folded], counts)
     weights = np.asanyarray(doc_topic)
     if weights.shape != (n_docs, fitted.n_topics):
         raise InputError(
@@ -395,7 +425,7 @@ def topic_space(
         )
     if weights.dtype.kind not in "fiu" or (weights.size and not (weights.min() >= 0 and weights.max() < np.inf)):
         raise InputError("doc_topic must contain P(z|d) of each document: finite numbers of at least 0.")
-    return TopicSpace.of([fitted], [weights], counts, allocate)
+    return TopicSpace.of([fitted], [weights], counts)
 
 
 def fit_topic_space(
@@ -418,9 +448,9 @@ def fit_topic_space(
     return TopicSpace.of([model._fitted for model in models], [model.doc_topic_ for model in models], counts)
 
 
-def _doc_topic(space: TopicSpace) -> Array:
-    """Return P(z|d) of a space of one model (documents x K, float32)."""
-    documents = space.documents[:]
+def _doc_topic(space: TopicSpace, rows: slice) -> Array:
+    """Return P(z|d) of some documents in a space of one model (documents x K, float32)."""
+    documents = space.documents[rows]
     return np.asarray(documents / np.maximum(documents.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny))
 
 

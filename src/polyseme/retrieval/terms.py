@@ -26,6 +26,7 @@ from polyseme.kernels import (
 from polyseme.retrieval.postings import (
     Postings,
     QueryWords,
+    mean_length,
     penalties,
 )
 from polyseme.retrieval.queries import SparseRow
@@ -37,10 +38,14 @@ LSA_WEIGHTS = {"tf": "counts", "tfidf": "tf-idf"}
 class TermScores:
     """Term scores, computed from posting lists, so that a query reads only the lists of its words."""
 
-    def __init__(self, postings: Postings, totals: Any, lengths: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, postings: Postings, totals: Any, lengths: dict[str, Any] | None = None, mean: float | None = None
+    ) -> None:
         self.postings = postings
         self.totals = totals
         """n_d."""
+        self.mean = mean_length(totals) if mean is None else mean
+        """Mean of n_d."""
         self._lengths: dict[str, Any] = lengths or {}
         self._scales: dict[str, Floats] = {}
 
@@ -98,7 +103,7 @@ class TermScores:
         words = query.indices[known]
         weights = query.data[known] * self.rarity[words]
         x = values_of(row, words)
-        return words, weights * x / (x + self._penalty[document]), weights
+        return words, weights * x / (x + self._penalties(document)), weights
 
     def counted(self, queries: Any, weights: Floats) -> Floats:
         """Return the products of the queries, with `weights` as their values, and the counts (queries x documents)."""
@@ -109,7 +114,7 @@ class TermScores:
         words = query.indices
         values = values_of(row, words)
         if weighting == "bm25":
-            values = self.rarity[words] * values / (values + self._penalty[document])
+            values = self.rarity[words] * values / (values + self._penalties(document))
         return words, self._query_weights(query, weighting) * values * self._scale(weighting)[document]
 
     def word_weights(self, words: Array, weighting: str) -> Floats:
@@ -118,10 +123,9 @@ class TermScores:
             raise InputError(f"weighting must be one of {', '.join(map(repr, LSA_WEIGHTS))}, got {weighting!r}.")
         return np.asarray(self.idf[words]) if weighting == "tfidf" else np.ones(len(words))
 
-    @cached_property
-    def _penalty(self) -> Floats:
-        """The summand of each document in the denominator of bm25."""
-        return penalties(self.totals[:])
+    def _penalties(self, documents: Any) -> Floats:
+        """Return the summand of documents in the denominator of bm25."""
+        return penalties(self.totals[documents], self.mean)
 
     def _scale(self, weighting: str) -> Floats:
         """Return the factor of each document in its score."""
@@ -144,7 +148,7 @@ class TermScores:
         """Return the documents that contain a word, and its weights in them: counts, or the summands of bm25."""
         documents, x = self.postings.row(word)
         if weighting == "bm25":
-            x = self.rarity[word] * x / (x + self._penalty[documents])
+            x = self.rarity[word] * x / (x + self._penalties(documents))
         return SparseRow(documents, x)
 
     def _products(self, queries: Any, weights: Floats, weighting: str) -> Floats:

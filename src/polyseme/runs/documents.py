@@ -21,7 +21,7 @@ import zlib
 from array import array
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from difflib import get_close_matches
 from functools import cached_property
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 
 from polyseme.errors import InputError, ModelFileError
-from polyseme.io.arrays import read_safetensors, safetensors_parts
+from polyseme.io.arrays import CheckedArray, map_checked, read_safetensors, safetensors_parts, text_hashes
 from polyseme.io.files import TEXT as STRING
 from polyseme.io.files import FileManifest, list_of, parse_json, write_atomically
 from polyseme.kernels import Array
@@ -80,13 +80,18 @@ def unique_ids(ids: list[str], sources: list[str | None]) -> list[str]:
     """
     if len(set(ids)) == len(ids):
         return ids
-    named = [name if name == source else f"{source or ''}:{name}" for source, name in zip(sources, ids, strict=True)]
+    named = list(map(id_with_source, ids, sources))
     seen: Counter[str] = Counter()
     unique = []
     for name in named:
         seen[name] += 1
         unique.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
     return unique
+
+
+def id_with_source(name: str, source: str | None) -> str:
+    """Return an id with the name of its file before it, unless both are equal."""
+    return name if name == source else f"{source or ''}:{name}"
 
 
 class Labels(NamedTuple):
@@ -141,6 +146,12 @@ class Column(Sequence[Any]):
         """Return the values of some documents."""
         return [self[row] for row in np.asarray(rows).tolist()]
 
+    def hashes(self) -> Array:
+        """Return a hash of each value (uint64)."""
+        blocks = (self._content(number) for number in range(len(self._blocks)))
+        parts = [text_hashes(content, lengths) for lengths, content in blocks]
+        return np.concatenate([*parts, np.empty(0, np.uint64)])
+
     def _value(self, lengths: list[int], starts: list[int], content: bytes, place: int) -> str | None:
         """Return a value of a block."""
         start, length = starts[place], lengths[place]
@@ -151,6 +162,12 @@ class Column(Sequence[Any]):
 
     def _read(self, number: int) -> tuple[list[int], list[int], bytes]:
         """Return the lengths of the values of a block, -1 for a missing value, their first bytes, and all bytes."""
+        lengths, content = self._content(number)
+        ends = np.cumsum(np.maximum(lengths, 0), dtype=np.int64)
+        return lengths.tolist(), [0, *ends.tolist()], content
+
+    def _content(self, number: int) -> tuple[Array, bytes]:
+        """Return the lengths of the values of a block, -1 for a missing value, and their bytes."""
         start, size, checksum = self._blocks[number]
         packed = self._store.blocks[start : start + size].tobytes()
         if len(packed) != size or zlib.crc32(packed) != checksum:
@@ -161,10 +178,9 @@ class Column(Sequence[Any]):
         except zlib.error:
             content = b""
         lengths = np.frombuffer(content[:head].ljust(head, b"\0"), dtype="<i4")
-        ends = np.cumsum(np.maximum(lengths, 0), dtype=np.int64)
-        if (lengths < -1).any() or head + ends[-1] != len(content):
+        if (lengths < -1).any() or head + np.maximum(lengths, 0).sum(dtype=np.int64) != len(content):
             raise self._store.damage(f"a block of {self._name} cannot be read")
-        return lengths.tolist(), [0, *ends.tolist()], content[head:]
+        return lengths, content[head:]
 
 
 class _Excerpts(Sequence[Any]):
@@ -214,16 +230,24 @@ class DocumentStore:
     arrays : the index. path : the file of blocks, whose size fits the index. label_names : the labels by number.
     """
 
-    def __init__(self, arrays: dict[str, Array], path: Path, label_names: list[str]) -> None:
+    def __init__(self, arrays: Mapping[str, Array], path: Path, label_names: list[str]) -> None:
         self.arrays, self.path, self.label_names = arrays, path, label_names
         self.blocks = np.memmap(path, np.uint8, "r").view(np.ndarray) if path.stat().st_size else np.empty(0, np.uint8)
         self.has_texts = f"{TEXT}.rows" in arrays
 
     @classmethod
-    def open(cls, files: FileManifest, name: str = STORE) -> DocumentStore:
-        """Read the index. Raise ModelFileError if it is missing or damaged."""
-        path, blocks = files.path(f"{name}.index"), files.sized(f"{name}.blocks")
+    def open(cls, files: FileManifest, name: str = STORE, *, table: Array | None = None) -> DocumentStore:
+        """Read the index. Raise ModelFileError if it is missing or damaged.
+
+        table : checksums of the index (`polyseme.io.arrays.checksums_of`), which was read before. Its arrays are then
+        mapped, and checked when they are used.
+        """
+        path = files.path(f"{name}.index") if table is None else files.sized(f"{name}.index")
+        blocks = files.sized(f"{name}.blocks")
         try:
+            if table is not None:
+                metadata, checked = map_checked(path, table)
+                return cls(_Mapped(checked), blocks, parse_json(metadata[_LABEL_NAMES]))
             metadata, arrays = read_safetensors(path)
             label_names = parse_json(metadata[_LABEL_NAMES])
             list_of(STRING).require("the labels", label_names)
@@ -237,7 +261,7 @@ class DocumentStore:
             raise damage_error(path, ValueError(f"it has no {error}")) from None
 
     def __len__(self) -> int:
-        return len(self.arrays["labels"])
+        return int(next(self.arrays[name][-1] for name in self.arrays if name.endswith(".rows")))
 
     def column(self, name: str) -> Any:
         """Return the values of a column as a sequence with a method `take`."""
@@ -311,6 +335,23 @@ class DocumentStore:
     def damage(self, problem: str) -> ModelFileError:
         """Return the error for damaged blocks."""
         return damage_error(self.path, ValueError(problem))
+
+
+class _Mapped(Mapping[str, Array]):
+    """Arrays in a file, which are checked when they are used."""
+
+    def __init__(self, arrays: Mapping[str, CheckedArray]) -> None:
+        self._arrays = arrays
+
+    def __getitem__(self, name: str) -> Array:
+        array: Array = self._arrays[name][:]
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
 
 
 class _Taken(list[Any]):

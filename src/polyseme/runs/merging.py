@@ -28,7 +28,8 @@ from polyseme.runs.changes import MIN_OVERLAP, page_of
 from polyseme.runs.corpus import take_counts
 from polyseme.runs.fitting import write_levels
 from polyseme.runs.run import Run, open_run
-from polyseme.runs.searching import INDEX_FILE, store_index
+from polyseme.runs.search_index import INDEX_FILE
+from polyseme.runs.searching import store_index
 from polyseme.runs.store import SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import RunDraft, new_run, version_info
 from polyseme.text.readers.inputs import LABEL_SEPARATOR, Document

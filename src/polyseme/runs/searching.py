@@ -8,40 +8,34 @@ and near-duplicates come from the `DocumentStore`, of which a search reads only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from numbers import Integral
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import finalize
 
 import numpy as np
 
-from polyseme.errors import InputError, ModelFileError, UnsupportedError
-from polyseme.io.arrays import map_npy
-from polyseme.io.files import read_json
+from polyseme.errors import InputError, ModelFileError
 from polyseme.kernels import Array
 from polyseme.options import named
-from polyseme.progress import Reporter, SilentReporter
+from polyseme.progress import Reporter
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
+from polyseme.retrieval.spaces import TopicSpace, UnitRows
 from polyseme.runs.documents import TEXT, DocumentStore
-from polyseme.runs.store import VECTORIZER_FILE, RunStore, output_only_files
+from polyseme.runs.search_index import INDEX_FILE, RunIndex, main_topics, read_run_index, write_run_index
+from polyseme.runs.store import RunStore, output_only_files
 from polyseme.text.dates import Days, days_of
 
 if TYPE_CHECKING:
     from polyseme.retrieval import SearchIndex
     from polyseme.runs.view import TopicView
-    from polyseme.text.words import WordRules
-
-INDEX_FILE = "search.safetensors"
-"""File in the run folder that stores the index, with the models of lsi and plsi* after their first use."""
-WEIGHTS_FILE = "doc_topic.npy"
-"""File beside the model with P(z|d)."""
-_ROWS_AT_ONCE = 1 << 16
 _PHRASE_CANDIDATES = 64
 """Documents whose texts are read first when a query has a phrase."""
 LSI_DIMENSIONS = 128
@@ -76,11 +70,11 @@ class SearchFilters(NamedTuple):
         return cls(labels, topics, first, last, without)
 
     def allowed(
-        self, index: SearchIndex, documents: DocumentStore, names: Mapping[int, str], doc_topic: Callable[[], Array]
+        self, index: SearchIndex, documents: DocumentStore, names: Mapping[int, str], main: Callable[[], Array]
     ) -> Array | None:
         """Return a mask of the documents that pass all filters; None if there is no filter.
 
-        doc_topic : returns P(z|d), whose largest entries are the main topics.
+        main : returns the main topic of each document.
         """
         masks = []
         if self.labels:
@@ -88,7 +82,7 @@ class SearchFilters(NamedTuple):
         if self.topics:
             n_topics = index.scoring.topics().sizes[0]
             wanted = [_topic_number(topic, names, n_topics) for topic in self.topics]
-            masks.append(np.isin(_main_topics(doc_topic(), len(documents)), wanted))
+            masks.append(np.isin(main(), wanted))
         if self.since is not None or self.until is not None:
             masks.append(documents.between(self.since, self.until))
         for name, word in self.excluded:
@@ -116,7 +110,7 @@ def search_run(
     until: Any = None,
     exclude: Any = None,
     view: TopicView | None = None,
-    index: SearchIndex | None = None,
+    index: RunIndex | None = None,
     report: Reporter,
 ) -> Results:
     """Return the best documents of a run for a query or, with `like`, those similar to the document of this id.
@@ -128,18 +122,19 @@ def search_run(
     asked = QueryText(query) if like else parse_query(query)
     filters = SearchFilters.of(label, topic, since, until, exclude, asked.excluded)
 
-    def answer(index: SearchIndex) -> Results:
-        info, documents = store.info, store.documents
-        names = {**dict(enumerate(info.automatic_names)), **info.topic_names}
+    def answer(found: RunIndex) -> Results:
+        index, documents, main, empty = found
+        names = {**dict(enumerate(store.info.automatic_names)), **store.info.topic_names}
         if view is not None:
-            index.set_model(view.fitted, view.doc_topic)
+            units = UnitRows(view.doc_topic, empty)
+            index.scoring.model = TopicSpace.of_units([view.fitted], units, len(index.vocabulary))
             names = dict(enumerate(view.topic_titles))
         index.texts = documents.column(TEXT) if documents.has_texts else None
 
-        def doc_topic() -> Array:
-            return map_npy(store.files.path(WEIGHTS_FILE)) if view is None else view.doc_topic
+        def main_topic() -> Array:
+            return np.asarray(main[:]) if view is None else main_topics(view.doc_topic, len(documents))
 
-        allowed = filters.allowed(index, documents, names, doc_topic)
+        allowed = filters.allowed(index, documents, names, main_topic)
 
         def best(size: int) -> Results:
             if like:
@@ -163,31 +158,26 @@ def search_run(
     results = _stored_answer(store, method, answer, report)
     if results is None:
         store.files.check_sizes(skip=output_only_files(store.files))
-        with _scratch_folder(store.path) as scratch:
-            index = _new_index(store, scratch, report)
-            _add_models(index, method, report)
-            _store(index, store, report)
-            results = answer(index)
+        found = _new_index(store, report)
+        if not found.words.scoring.is_ready(method_settings(method, None, None)):
+            _add_models(found.words, method, report)
+            _store(found.words, store, report)
+        results = answer(found)
     return results
 
 
-def read_index(store: RunStore) -> SearchIndex:
-    """Return the index of a run for the default method, and write nothing: it is read, or built in memory."""
-    from polyseme.retrieval import SearchIndex
-
+def read_index(store: RunStore) -> RunIndex:
+    """Return the index of a run for the default method, and write nothing to the run."""
     try:
-        index = SearchIndex.load(store.path / INDEX_FILE, identity=store.digest)
-        if index.vectorizer is None:
-            index.vectorizer = _word_rules(store)
-        return index
-    except (UnsupportedError, OSError, ValueError, ModelFileError):
+        return read_run_index(store, store.path / INDEX_FILE)
+    except (OSError, ValueError, ModelFileError):
         pass  # as in `_stored_answer`
     store.files.check_sizes(skip=output_only_files(store.files))
     from polyseme.runs.corpus import RunCorpus
 
     if not RunCorpus(store).fits_in_memory(store.info.model.n_topics):
         raise InputError(f"{store.path} is large and has no search index: polyseme search {store.path} WORD makes one.")
-    return _new_index(store, store.path, SilentReporter())
+    return _temporary_index(store)
 
 
 def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Results:
@@ -215,21 +205,46 @@ def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Resul
 
 
 def store_index(store: RunStore, report: Reporter) -> None:
-    """Build and store the index of a run, so that the first search does not have to."""
-    with _scratch_folder(store.path) as scratch:
-        _store(_new_index(store, scratch, report), store, report)
+    """Build and store the index of a run for the next search. The next search itself builds that of a large run."""
+    from polyseme.runs.corpus import RunCorpus
+
+    if not RunCorpus(store).fits_in_memory(store.info.model.n_topics):
+        report.note("The next search builds the search index again.")
+        return
+    with report.stage("Building the search index, once for this run"):
+        try:
+            write_run_index(store, store.path / INDEX_FILE)
+        except OSError as error:
+            _note_unwritable(error, report)
 
 
-@contextmanager
-def _scratch_folder(folder: Path) -> Iterator[Path]:
-    """Make a temporary folder for arrays that are too large for memory, if possible on the disk of the run."""
-    options: dict[str, Any] = {"prefix": f".{folder.name}-index-", "ignore_cleanup_errors": True}
+def _new_index(store: RunStore, report: Reporter) -> RunIndex:
+    """Build the index of a run, and store it in the run if possible."""
+    with report.stage("Building the search index, once for this run"):  # after all checks of the run
+        try:
+            write_run_index(store, store.path / INDEX_FILE)
+            return read_run_index(store, store.path / INDEX_FILE)
+        except OSError as error:  # a run that is read-only, or a full disk
+            _note_unwritable(error, report)
+        return _temporary_index(store)
+
+
+def _temporary_index(store: RunStore) -> RunIndex:
+    """Build the index of a run in a folder that is removed with it."""
+    folder = Path(mkdtemp(prefix="polyseme-"))
     try:
-        made = TemporaryDirectory(dir=folder.parent, **options)
-    except OSError:
-        made = TemporaryDirectory(**options)
-    with made as name:
-        yield Path(name)
+        write_run_index(store, folder / INDEX_FILE)
+        found = read_run_index(store, folder / INDEX_FILE)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finalize(found.words, shutil.rmtree, folder, ignore_errors=True)
+    return found
+
+
+def _note_unwritable(error: OSError, report: Reporter) -> None:
+    reason = error.strerror or str(error)
+    report.note(f"The index could not be stored in the run ({reason}): the next search builds it again.")
 
 
 def _with_phrases(index: SearchIndex, asked: QueryText, k: int, method: str, allowed: Array | None) -> Results:
@@ -294,68 +309,16 @@ def _topic_number(topic: int | str, names: Mapping[int, str], n_topics: int) -> 
     raise InputError(f"{named('topic')}: no topic has the name {topic!r}{known}.")
 
 
-def _main_topics(doc_topic: Array, n_documents: int) -> Array:
-    """Return the topic with the largest weight of each document; the weights may be mapped."""
-    if doc_topic.ndim != 2 or len(doc_topic) != n_documents:
-        raise ModelFileError(f"{WEIGHTS_FILE} is damaged (it has another size): restore it, or fit again.")
-    starts = range(0, n_documents, _ROWS_AT_ONCE)
-    return np.concatenate([np.asarray(doc_topic[start : start + _ROWS_AT_ONCE]).argmax(axis=1) for start in starts])
-
-
-def _new_index(store: RunStore, scratch: Path, report: Reporter) -> SearchIndex:
-    """Return a new index of a run's documents, with its model.
-
-    Counts are read from one shard at a time. The arrays of a large run are mapped from files in `scratch`.
-    """
-    from polyseme.retrieval import SearchIndex
-    from polyseme.retrieval.queries import in_files, in_memory
-    from polyseme.runs.corpus import RunCorpus
-
-    vectorizer: Any
-    try:
-        vectorizer = _word_rules(store)
-        store.vocabulary = vectorizer.columns  # before its vectorizer is read, whose dict of words is large
-    except UnsupportedError:
-        vectorizer = store.vectorizer
-    corpus, model = RunCorpus(store), store.model
-    ids, names, excerpts = corpus.ids, list(corpus.names), corpus.column("excerpt")
-    with report.stage("Building the search index, once for this run"):  # after all checks of the run
-        index = SearchIndex.of_parts(
-            store.shards, store.vocabulary, ids=ids, titles=names, excerpts=excerpts, vectorizer=vectorizer,
-            allocate=in_memory if corpus.fits_in_memory(model._fitted.n_topics) else in_files(scratch),
-        )  # fmt: skip
-        return index.set_model(model._fitted, model._training.doc_topic)
-
-
-def _word_rules(store: RunStore) -> WordRules:
-    """Return the rules that count a query. Raise UnsupportedError if they need scikit-learn."""
-    from polyseme.text.words import read_word_rules
-
-    path = store.files.path(VECTORIZER_FILE)
-    try:
-        return read_word_rules(read_json(path))
-    except UnsupportedError:
-        raise
-    except (OSError, ValueError, ModelFileError) as error:
-        raise ModelFileError(f"{path}: {error}") from None
-
-
 def _stored_answer(
-    store: RunStore, method: str, answer: Callable[[SearchIndex], Results], report: Reporter
+    store: RunStore, method: str, answer: Callable[[RunIndex], Results], report: Reporter
 ) -> Results | None:
     """Return the answer from the index that an earlier search stored; None if it is missing, damaged or out of date."""
-    from polyseme.retrieval import SearchIndex
-
     try:
-        index = SearchIndex.load(store.path / INDEX_FILE, identity=store.digest)
-        if index.vectorizer is None:  # its rules need scikit-learn
-            index.vectorizer = _word_rules(store)
-        if not index.scoring.is_ready(method_settings(method, None, None)):
-            _add_models(index, method, report)
-            _store(index, store, report)
-        return answer(index)
-    except UnsupportedError:  # the vectorizer needs scikit-learn
-        return None
+        found = read_run_index(store, store.path / INDEX_FILE)
+        if not found.words.scoring.is_ready(method_settings(method, None, None)):
+            _add_models(found.words, method, report)
+            _store(found.words, store, report)
+        return answer(found)
     except InputError:
         raise
     except (OSError, ValueError, ModelFileError):  # the caller opens the run, which reports what is wrong with it
@@ -378,6 +341,5 @@ def _add_models(index: SearchIndex, method: str, report: Reporter) -> None:
 def _store(index: SearchIndex, store: RunStore, report: Reporter) -> None:
     try:
         index.save(store.path / INDEX_FILE, identity=store.digest)
-    except OSError as error:  # a run that is read-only, or a full disk
-        reason = error.strerror or str(error)
-        report.note(f"The index could not be stored in the run ({reason}): the next search builds it again.")
+    except OSError as error:
+        _note_unwritable(error, report)

@@ -20,7 +20,8 @@ from polyseme.runs.info import Duplicates, Update
 from polyseme.runs.new_topics import checked_new_topics, find_topics, with_added_topics
 from polyseme.runs.reading import reader_notes, reading_progress, without_banned
 from polyseme.runs.run import Run, open_run
-from polyseme.runs.searching import INDEX_FILE, store_index
+from polyseme.runs.search_index import INDEX_FILE
+from polyseme.runs.searching import store_index
 from polyseme.runs.store import SHARDS_FOLDER, VECTORIZER_FILE
 from polyseme.runs.write import RunDraft, rewrite_run, timestamp
 from polyseme.selection.levels import Level

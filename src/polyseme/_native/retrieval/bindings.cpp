@@ -72,11 +72,6 @@ CombinedParts to_parts(const std::vector<Combined>& found) {
     return {to_numpy(std::move(rows)), to_numpy(std::move(term)), to_numpy(std::move(latent))};
 }
 
-bool are_rows(const In<int32_t>& rows, std::size_t n_docs) {
-    return std::all_of(rows.data(), rows.data() + rows.shape(0),
-                       [n_docs](int32_t row) { return 0 <= row && static_cast<std::size_t>(row) < n_docs; });
-}
-
 std::vector<int32_t> to_vector(const In<int32_t>& rows) { return {rows.data(), rows.data() + rows.shape(0)}; }
 
 const uint8_t* mask_of(const Mask& allowed, std::size_t n_docs) {
@@ -161,6 +156,31 @@ NB_MODULE(_postings, module) {
     bind_counts<int64_t, float>(module);
     bind_counts<int64_t, double>(module);
     module.def(
+        "append_lists",
+        [](In<int32_t> indptr, In<int32_t> indices, In<float> added, int64_t word, int32_t first, In<int64_t> starts,
+           Out<int64_t> ends, Out<int32_t> documents, Out<float> values) {
+            const auto n_words = static_cast<int64_t>(ends.shape(0));
+            require(0 <= word && static_cast<std::size_t>(word + n_words) < indptr.shape(0) &&
+                        starts.shape(0) == ends.shape(0) + 1 && indices.shape(0) == added.shape(0) &&
+                        documents.shape(0) == values.shape(0),
+                    "the arrays of the lists do not fit together");
+            const int32_t* bounds = indptr.data() + word;
+            for (int64_t i = 0; i < n_words; ++i) {
+                const int64_t size = static_cast<int64_t>(bounds[i + 1]) - bounds[i], end = ends.data()[i];
+                require(0 <= bounds[i] && size >= 0 && static_cast<std::size_t>(bounds[i + 1]) <= indices.shape(0),
+                        "a list is outside its array");
+                require(0 <= end && end + size <= starts.data()[i + 1] &&
+                            static_cast<std::size_t>(starts.data()[i + 1]) <= documents.shape(0),
+                        "a list has no room");
+            }
+            const nb::gil_scoped_release released;
+            append_lists(indptr.data(), indices.data(), added.data(), word, n_words, first, ends.data(),
+                         documents.data(), values.data());
+        },
+        nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(), nb::arg("added").noconvert(), nb::arg("word"),
+        nb::arg("first"), nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
+        nb::arg("documents").noconvert(), nb::arg("values").noconvert());
+    module.def(
         "close_gaps",
         [](Out<int64_t> starts, In<int64_t> ends, Out<int32_t> documents, Out<float> lists) {
             require(starts.shape(0) == ends.shape(0) + 1 && documents.shape(0) == lists.shape(0),
@@ -211,27 +231,33 @@ NB_MODULE(_postings, module) {
         "combine",
         [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,
            In<double> values, double share, In<int32_t> candidates, In<float> sums, bool complete, In<int32_t> others,
-           In2<float> units, In<float> topics, std::size_t k) -> CombinedParts {
-            const std::size_t n_docs = units.shape(0), n_topics = units.shape(1);
-            require(topics.shape(0) == n_topics && are_rows(candidates, n_docs) && are_rows(others, n_docs) && k > 0 &&
-                        sums.shape(0) <= candidates.shape(0),
+           In<int32_t> known, In2<float> units, In<float> topics, std::size_t k) -> CombinedParts {
+            const std::size_t n_topics = units.shape(1);
+            const UnitRows rows{units.data(), known.data(), static_cast<int64_t>(known.shape(0)),
+                                static_cast<int64_t>(n_topics)};
+            const auto is_known = [&](int32_t row) {
+                return std::binary_search(known.data(), known.data() + known.shape(0), row);
+            };
+            require(topics.shape(0) == n_topics && known.shape(0) == units.shape(0) && k > 0 &&
+                        sums.shape(0) <= candidates.shape(0) &&
+                        std::is_sorted(known.data(), known.data() + known.shape(0)) &&
+                        std::all_of(candidates.data(), candidates.data() + candidates.shape(0), is_known),
                     "the arrays of combine do not fit together");
             const std::vector<QueryList> lists = lists_of(indptr, documents, impacts, rarity, words, values, 0);
             std::vector<Combined> found;
             {
                 const nb::gil_scoped_release released;
                 std::vector<int32_t> possible = to_vector(candidates);
-                keep_possible(lists, sums.data(), sums.shape(0), complete, units.data(), topics.data(),
-                              static_cast<int64_t>(n_topics), share, k, possible);
-                found = combine(lists, std::move(possible), to_vector(others), units.data(), topics.data(),
-                                static_cast<int64_t>(n_topics), share, k);
+                keep_possible(lists, sums.data(), sums.shape(0), complete, rows, topics.data(), share, k, possible);
+                found = combine(lists, std::move(possible), to_vector(others), rows, topics.data(), share, k);
             }
             return to_parts(found);
         },
         nb::arg("indptr").noconvert(), nb::arg("documents").noconvert(), nb::arg("impacts").noconvert(),
         nb::arg("rarity").noconvert(), nb::arg("words").noconvert(), nb::arg("values").noconvert(), nb::arg("share"),
         nb::arg("candidates").noconvert(), nb::arg("sums").noconvert(), nb::arg("complete"),
-        nb::arg("others").noconvert(), nb::arg("units").noconvert(), nb::arg("topics").noconvert(), nb::arg("k"));
+        nb::arg("others").noconvert(), nb::arg("known").noconvert(), nb::arg("units").noconvert(),
+        nb::arg("topics").noconvert(), nb::arg("k"));
     module.def(
         "rank_combined",
         [](In<int64_t> indptr, In<int32_t> documents, In<float> impacts, In<double> rarity, In<int32_t> words,

@@ -45,6 +45,18 @@ void append_entries(const Counts<Index, T>& counts, int32_t first, const int64_t
     }
 }
 
+// Appends lists of consecutive documents, from document `first` on, to the lists of the words from `word` on. `indptr`,
+// `indices` and `added` have the lists of all words, with documents that are counted from zero.
+inline void append_lists(const int32_t* indptr, const int32_t* indices, const float* added, int64_t word, int64_t n_words,
+                         int32_t first, int64_t* ends, int32_t* documents, float* values) {
+    for (int64_t i = 0; i < n_words; ++i) {
+        for (int64_t j = indptr[word + i]; j < indptr[word + i + 1]; ++j) {
+            documents[ends[i]] = first + indices[j];
+            values[ends[i]++] = added[j];
+        }
+    }
+}
+
 // Moves lists to the left to remove unused room, so that each one begins where the previous one ends. Returns their
 // total length; `starts` gets the new starts.
 inline int64_t close_gaps(int64_t n_words, int64_t* starts, const int64_t* ends, int32_t* documents, float* values) {

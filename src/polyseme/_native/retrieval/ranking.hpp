@@ -247,16 +247,28 @@ inline float rounded_product(const float* a, const float* b, int64_t size) {
     return lanes[0];
 }
 
+// Topics of documents, of length one: of all, or of those in `known`, which is in increasing order.
+struct UnitRows {
+    const float* values;
+    const int32_t* known;  // null: all documents
+    int64_t n_known, n_topics;
+
+    const float* of(int32_t document) const {
+        const int64_t row = known ? std::lower_bound(known, known + n_known, document) - known : document;
+        return values + row * n_topics;
+    }
+};
+
 // Removes candidates that cannot be among the k best. The first ones are sorted by their term parts `sums`, which are the
 // largest of all documents; the term part of the others is at most the last of these, or zero if `complete`, that is,
 // if no other document has a word of the query. A latent part is at most `share` times the missing weight times the
 // cosine, and the weight of the words of a document is at least its term part divided by 1 + share.
 inline void keep_possible(const std::vector<QueryList>& lists, const float* sums, std::size_t n_sums, bool complete,
-                          const float* units, const float* topics, int64_t n_topics, double share, std::size_t k,
+                          const UnitRows& units, const float* topics, double share, std::size_t k,
                           std::vector<int32_t>& candidates) {
     if (n_sums < k) return;
     const double slack = 1e-6 * static_cast<double>(lists.size() + 10);  // relative error of a sum in float32
-    const double rounding = 1e-6 * static_cast<double>(n_topics + 10);
+    const double rounding = 1e-6 * static_cast<double>(units.n_topics + 10);
     double total = 0;
     for (const QueryList& list : lists) total += static_cast<double>(list.weight);
     const double least = static_cast<double>(sums[k - 1]) * (1 - slack);
@@ -268,8 +280,8 @@ inline void keep_possible(const std::vector<QueryList>& lists, const float* sums
         const double most = share * std::max(total * (1 + slack) - covered, 0.0);
         bool possible = term + most >= least;
         if (possible && i >= k) {
-            const float* unit = units + static_cast<int64_t>(candidates[i]) * n_topics;
-            const double cosine = static_cast<double>(rounded_product(unit, topics, n_topics));
+            const float* unit = units.of(candidates[i]);
+            const double cosine = static_cast<double>(rounded_product(unit, topics, units.n_topics));
             possible = term + most * (std::max(cosine, 0.0) + rounding) >= least;
         }
         if (possible) candidates[kept++] = candidates[i];
@@ -281,8 +293,8 @@ inline void keep_possible(const std::vector<QueryList>& lists, const float* sums
 // `share` times the weight of the words that it does not contain times its cosine with `topics`. The latent part of
 // `others` is zero. `units` are the topics of the documents, and `topics` those of the query, both of length one.
 inline std::vector<Combined> combine(const std::vector<QueryList>& lists, std::vector<int32_t> candidates,
-                                     const std::vector<int32_t>& others, const float* units, const float* topics,
-                                     int64_t n_topics, double share, std::size_t k) {
+                                     const std::vector<int32_t>& others, const UnitRows& units, const float* topics,
+                                     double share, std::size_t k) {
     std::sort(candidates.begin(), candidates.end());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     std::vector<int32_t> rows = candidates;
@@ -301,7 +313,7 @@ inline std::vector<Combined> combine(const std::vector<QueryList>& lists, std::v
             ++candidate;
             const double missing = sums.total - sums.covered[i];
             if (missing > 0) {
-                const double cosine = inner_product(units + static_cast<int64_t>(rows[i]) * n_topics, topics, n_topics);
+                const double cosine = inner_product(units.of(rows[i]), topics, units.n_topics);
                 latent = share * missing * std::min(std::max(cosine, 0.0), 1.0);
             }
         }
@@ -385,10 +397,10 @@ inline bool rank_combined(const std::vector<QueryList>& lists, const TopicFeedba
     const double length = std::max(std::sqrt(square), 1e-30);
     std::vector<float> unit;
     for (const double topic : topics) unit.push_back(static_cast<float>(topic / length));
-    keep_possible(lists, sums.data(), pool, first.size() < settings.pool, settings.units, unit.data(),
-                  settings.n_topics, settings.share, k, candidates);
-    found = combine(lists, std::move(candidates), others, settings.units, unit.data(), settings.n_topics,
-                    settings.share, k);
+    const UnitRows units{settings.units, nullptr, settings.n_docs, settings.n_topics};
+    keep_possible(lists, sums.data(), pool, first.size() < settings.pool, units, unit.data(), settings.share, k,
+                  candidates);
+    found = combine(lists, std::move(candidates), others, units, unit.data(), settings.share, k);
     return true;
 }
 
