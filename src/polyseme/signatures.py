@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -19,10 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 from scipy.stats import chi2, norm
+from sklearn.exceptions import ConvergenceWarning
 
 from polyseme.errors import InputError
-from polyseme.kernels import Floats
+from polyseme.estimators.plsa import PLSA
+from polyseme.kernels import Floats, single_threaded_blas
 from polyseme.metrics.words import frame
+from polyseme.priors import MinimumVolume
 from polyseme.selection.consensus import Consensus, consensus
 from polyseme.utils import RandomStateLike, check_share
 
@@ -38,9 +42,13 @@ _EM_GAIN = 1e-3
 """Gain of `_EM_ROUND` steps in nats at which the exposures of a sample are final."""
 _FIRST_SHARE = 1e-3
 """Share of a sample's mutations with which a signature is tried."""
-_SIGNIFICANCE = 0.01
-_REFINE_LIMITS = (64, 64, 8, 8, 1, 1, 1)
-"""Multiples of the limit of `assign` at which `refine` fits the signatures anew, one after the other."""
+_REFINE_GAIN = 2.0
+"""Least gain in nats of an exposure in `refine`, about that of the test at a level of 0.05. Signatures that are fitted
+only to exposures that the stricter test of `assign` needs take up those that are too small for it."""
+_LIMITS = (200, 200, 25, 25, 3, 3, _REFINE_GAIN, _REFINE_GAIN)
+"""Least gains of exposures with which `refine` fits the signatures anew, one after the other."""
+_SMALLEST_LIMITS = _LIMITS[4:]
+"""The same for signatures of small volume, with which few exposures are false."""
 _REFINE_STEPS = 30
 _UNSEEN_SHARE = 1e-4
 """Weight of all mutations in a signature that is fitted anew, because EM cannot increase a zero."""
@@ -255,7 +263,7 @@ def assign(
     *,
     names: Sequence[str] | None = None,
     samples: Sequence[str] | None = None,
-    significance: float = _SIGNIFICANCE,
+    significance: float = 0.01,
     level: float = 0.95,
 ) -> Exposures:
     """Explain each sample by as few signatures as its likelihood allows.
@@ -294,8 +302,10 @@ def assign(
     [[True, False, False], [True, True, False]]
     """
     X, S = _checked(counts, signatures)
-    E = _few_exposures(X, S, _least_gain(significance))
-    margin = norm.isf((1 - check_share("level", level)) / 2) * _standard_errors(S, E)
+    least_gain = float(chi2.isf(check_share("significance", significance), df=1) / 2)
+    with single_threaded_blas():
+        E = _few_exposures(X, S, least_gain)
+        margin = norm.isf((1 - check_share("level", level)) / 2) * _standard_errors(S, E)
     return Exposures(
         E, np.maximum(E - margin, 0), E + margin, _labels(names, len(S), "names"), _labels(samples, len(X), "samples")
     )
@@ -304,10 +314,13 @@ def assign(
 def refine(counts: Any, signatures: Any) -> Floats:
     """Return signatures near the given ones that explain the samples by fewer exposures.
 
-    Where most samples with a signature have another one too, mixtures of the two fit them as well, and the samples
-    without the other one get false exposures. Of such solutions, this one has few exposures: it increases the
-    log-likelihood minus, for each exposure, the gain that the test of `assign` requires. Exposures are first chosen
-    with a multiple of this limit, and the signatures are fitted to them, again and again while the limit falls.
+    The likelihood often has a ridge: where most samples with a signature have another one too, mixtures of the two fit
+    them as well, and the samples without the other one get false exposures. Two solutions are tried. The first one
+    chooses the exposures of each sample by a high limit of the gain in likelihood, and fits the signatures to them,
+    again and again while the limit falls; it is best where many samples lack a signature. The second one starts from
+    the signatures of `MinimumVolume` of strength 1 and a low limit; it is best where signatures are similar and nearly
+    every sample has most of them. Of these two and the given signatures, the ones with the largest log-likelihood minus
+    two for each exposure are returned.
 
     Parameters
     ----------
@@ -335,23 +348,46 @@ def refine(counts: Any, signatures: Any) -> Floats:
     [60, 40, 40]
     """
     X, given = _checked(counts, signatures)
-    least_gain = _least_gain(_SIGNIFICANCE)
+    X = X[X.any(axis=1)]
+    if not X.size:
+        return given
 
-    def gain(S: Floats) -> float:
-        E = _few_exposures(X, S, least_gain)
-        return float(_log_likelihoods(X, S, E).sum() - least_gain * np.count_nonzero(E))
+    def criterion(S: Floats) -> float:
+        E = _few_exposures(X, S, _REFINE_GAIN)
+        return float(_log_likelihoods(X, S, E).sum() - _REFINE_GAIN * np.count_nonzero(E))
 
-    S, totals = given, X.sum(axis=0)
-    for multiple in _REFINE_LIMITS:
-        E = _few_exposures(X, S, multiple * least_gain)
-        S = (1 - _UNSEEN_SHARE) * S + _UNSEEN_SHARE * totals / max(totals.sum(), 1)
+    with single_threaded_blas():
+        solutions = given, _fitted_to_few(X, given, _LIMITS), _fitted_to_few(X, _smallest(X, given), _SMALLEST_LIMITS)
+        return max(solutions, key=criterion)
+
+
+def _smallest(X: Floats, S: Floats) -> Floats:
+    """Return signatures of small volume near the given ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # they are only a start
+        model = PLSA(
+            len(S), init=(None, _with_all_types(X, S)), topic_word_prior=MinimumVolume(1.0), max_iter=600, tol=1e-6,
+            dtype=np.float64, n_jobs=1,
+        ).fit(X)  # fmt: skip
+    return np.asarray(model.components_)
+
+
+def _fitted_to_few(X: Floats, S: Floats, limits: Sequence[float]) -> Floats:
+    """Return signatures fitted to exposures that gain at least each of the limits, one after the other."""
+    for limit in limits:
+        E, S = _few_exposures(X, S, limit), _with_all_types(X, S)
         for _ in range(_REFINE_STEPS):
             ratio = _ratio(X, E @ S)
             expected = S * (E.T @ ratio)
             E *= ratio @ S.T
             sums = expected.sum(axis=1, keepdims=True)
             S = np.divide(expected, sums, out=S.copy(), where=sums > 0)
-    return S if gain(S) > gain(given) else given
+    return S
+
+
+def _with_all_types(X: Floats, S: Floats) -> Floats:
+    totals = X.sum(axis=0)
+    return (1 - _UNSEEN_SHARE) * S + _UNSEEN_SHARE * totals / totals.sum()
 
 
 def _checked(counts: Any, signatures: Any) -> tuple[Floats, Floats]:
@@ -370,11 +406,6 @@ def _checked(counts: Any, signatures: Any) -> tuple[Floats, Floats]:
     if (X[:, S.sum(axis=0) <= 0] > 0).any():
         raise InputError("counts has mutations of a type that no signature has: add a signature with this type.")
     return X, S
-
-
-def _least_gain(significance: float) -> float:
-    """Return the least gain in log-likelihood of an exposure, by the likelihood ratio test."""
-    return float(chi2.isf(check_share("significance", significance), df=1) / 2)
 
 
 def _few_exposures(X: Floats, S: Floats, least_gain: float) -> Floats:
