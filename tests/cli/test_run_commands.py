@@ -344,6 +344,7 @@ def test_the_stability_of_topics_is_stored_until_they_change(place: Path) -> Non
 def test_a_consensus_shows_how_many_fits_have_each_topic(once: Path) -> None:
     fitted = run("fit", "docs", "-k", "2", "-o", "shared", "--consensus", "--no-page", cwd=once)
     assert fitted.exit_code == 0
+    assert "In fits: share of fits to resampled documents" in fitted.stdout
     found = open_run(once / "shared").info.reproducibility
     shown = run("topics", "shared", cwd=once).stdout
     for row in found:

@@ -330,6 +330,8 @@ def print_topics(rows: list[TopicRow], screen: Console, folder: Path) -> None:
     """
     most = _TOPICS_ON_A_SCREEN if rows[0].parent is None else len(rows)
     screen.print(_short_topic_table(rows[:most], screen.width))
+    if any(row.reproducibility for row in rows):
+        screen.print("In fits: share of fits to resampled documents in which the topic comes back, 95% interval.")
     if more := _more_topics(len(rows) - most, str(folder)):
         screen.print(more)
 
