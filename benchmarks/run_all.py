@@ -122,7 +122,7 @@ BENCHMARKS = {
     "modalities": Benchmark("Documents in two languages", "--corpora 1", ""),
     "minimum_volume": Benchmark("Topics of small volume", "--seeds 1 --strengths 0.25", ""),
     "cells": Benchmark("Programs of blood cells", "--numbers 5 5 --fits 2 --only ours", ""),
-    "consensus": Benchmark("Topics that many fits share", "--corpora 3 --fits 5", ""),
+    "consensus": Benchmark("Topics that many fits share", "--only planted", ""),
     "short_texts": Benchmark("Short texts", "--quick", ""),
     "judging": Benchmark("Held-out scores and choices based on them", "--quick", ""),
     "overfitting": Benchmark(
