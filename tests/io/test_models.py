@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import stat
 from copy import copy
 from dataclasses import replace
@@ -156,11 +155,9 @@ def test_a_flipped_bit_in_any_byte_of_the_header_is_noticed(path):
     """Also bits that change only the spelling: bit 5 turns 1e-09 into 1E-09, bit 0 changes the last of 17 digits."""
     content = path.read_bytes()
     assert b"1e-09" in content
-    numbers = re.finditer(rb"\d+\.\d+|\d+e-\d+", content[: header_length(content)])
-    spelled = {position for number in numbers for position in range(*number.span())}
     unnoticed = []
     for position in range(header_length(content)):
-        for bit in (0, 1, 5) if position in spelled else ((0, 1, 5)[position % 3],):
+        for bit in (0, 1, 5):
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
             path.write_bytes(damaged)
