@@ -24,6 +24,7 @@ from polyseme.errors import InputError, ModelFileError
 from polyseme.kernels import Array
 from polyseme.options import named
 from polyseme.progress import Reporter
+from polyseme.retrieval.index import SearchIndex
 from polyseme.retrieval.queries import Hit, Results
 from polyseme.retrieval.scores import DEFAULT_METHOD, method_settings
 from polyseme.retrieval.snippets import QueryText, parse_query
@@ -34,7 +35,6 @@ from polyseme.runs.store import RunStore, output_only_files
 from polyseme.text.dates import Days, days_of
 
 if TYPE_CHECKING:
-    from polyseme.retrieval import SearchIndex
     from polyseme.runs.view import TopicView
 _PHRASE_CANDIDATES = 64
 """Documents whose texts are read first when a query has a phrase."""
@@ -177,7 +177,20 @@ def read_index(store: RunStore) -> RunIndex:
 
     if not RunCorpus(store).fits_in_memory(store.info.model.n_topics):
         raise InputError(f"{store.path} is large and has no search index: polyseme search {store.path} WORD makes one.")
-    return _temporary_index(store)
+    return _memory_index(store)
+
+
+def _memory_index(store: RunStore) -> RunIndex:
+    """Build the index of a run in memory."""
+    from polyseme.runs.corpus import RunCorpus
+
+    corpus, weights = RunCorpus(store), store.model._training.doc_topic
+    index = SearchIndex(
+        corpus.counts, store.vocabulary, ids=corpus.ids, titles=corpus.names, excerpts=corpus.column("excerpt"),
+        vectorizer=store.vectorizer,
+    ).set_model(store.model, weights)  # fmt: skip
+    empty = np.flatnonzero(index.scoring.terms.totals == 0)
+    return RunIndex(index, store.documents, main_topics(weights, corpus.n_documents), empty)
 
 
 def _one_of_each(best: Callable[[int], Results], k: int, groups: Array) -> Results:
