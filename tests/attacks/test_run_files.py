@@ -233,7 +233,7 @@ WRONG_FIELDS = [
     ("topic_names", {"²": "x"}), ("topic_names", {"-1": "x"}), ("topic_names", {"9" * 5000: "x"}),
     ("topic_names", {"0": 1}), ("automatic_names", {"0": "x"}), ("automatic_names", [None]), ("hidden_words", "x"),
     ("edits", {}), ("edits", [1]), ("updates", "x"), ("stability", ["x"]), ("duplicates", []),
-    ("duplicates", {"found": "x"}), ("junk", []), ("junk", {"0": "y"}),
+    ("duplicates", {"found": "x"}), ("junk", []), ("repeated_lines", "x"), ("junk", {"0": "y"}),
     ("junk", {"x": {"kind": "few", "reason": "y"}}), ("junk", {"0": {"kind": "x", "reason": "y"}}),
     ("selection", []), ("selection", {"rows": [1]}), ("selection", {"rows": [{"n_topics": []}]}),
     ("selection", {"reason": 3}), ("counting", 1), ("language", 3),
@@ -359,7 +359,7 @@ def test_a_wrong_model_of_an_unfinished_fit(unfinished):
     ("command", "says"),
     [
         (("topics", "run"), "its model has a different number of words"),
-        (("search", "run", "iron", "--method", "bm25", "-q"), "its model has a different number of words"),
+        (("search", "run", "iron", "--method", "bm25", "-q"), "its shards have a different number of words"),
     ],
 )
 def test_a_vocabulary_of_another_run(place, command, says):

@@ -456,5 +456,5 @@ def test_few_and_short_documents_are_said_to_be_so(capsys: pytest.CaptureFixture
 
 def test_notes_count_the_files_that_they_are_about():
     notes = Counter({"Dates are day first": 2, "Columns: text": 1})
-    reader = SimpleNamespace(notes=notes, dropped={}, problems=Problems())
+    reader = SimpleNamespace(notes=notes, dropped={}, encoded=(0, 0), problems=Problems())
     assert list(reader_notes(reader)) == ["Dates are day first (2 files).", "Columns: text."]

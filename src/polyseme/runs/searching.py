@@ -161,7 +161,8 @@ def search_run(
         found = _new_index(store, report)
         if not found.words.scoring.is_ready(method_settings(method, None, None)):
             _add_models(found.words, method, report)
-            _store(found.words, store, report)
+            if (store.path / INDEX_FILE).is_file():
+                _store(found.words, store, report)
         results = answer(found)
     return results
 
@@ -239,7 +240,10 @@ def _new_index(store: RunStore, report: Reporter) -> RunIndex:
             return read_run_index(store, store.path / INDEX_FILE)
         except OSError as error:  # a run that is read-only, or a full disk
             _note_unwritable(error, report)
-        return _temporary_index(store)
+        from polyseme.runs.corpus import RunCorpus
+
+        fits = RunCorpus(store).fits_in_memory(store.info.model.n_topics)
+        return _memory_index(store) if fits else _temporary_index(store)
 
 
 def _temporary_index(store: RunStore) -> RunIndex:
