@@ -108,7 +108,6 @@ def junk_topics(run: TopicView) -> dict[int, Mark]:
 def label_matches(run: TopicView) -> Floats:
     """Return the largest correlation of each topic, as the main topic of documents, with a label."""
     labels, doc_topic, n_topics = run.corpus.label_numbers, run.doc_topic, run.fitted.n_topics
-    main = np.concatenate([np.asarray(doc_topic[part]).argmax(axis=1) for part in _blocks(doc_topic)])
     numbers: dict[str, int] = {}
     groups = [  # a document can have several labels, "a; b"
         (group, numbers.setdefault(label, len(numbers)))
@@ -116,9 +115,13 @@ def label_matches(run: TopicView) -> Floats:
         for label in set(name.split(LABEL_SEPARATOR)) - {""}
     ]
     has_label = _ones(np.array(groups, dtype=np.intp).reshape(-1, 2), (len(labels.names), len(numbers)))
-    joint = (_ones(np.column_stack([main, labels.numbers]), (n_topics, len(labels.names))) @ has_label).tocoo()
-    n, of_label = float(len(main)), np.asarray(joint.sum(axis=0)).ravel()[joint.col]
-    of_topic = np.bincount(main, minlength=n_topics).astype(np.float64)[joint.row]
+    counted = sp.csr_array((n_topics, len(labels.names)))
+    for part in _blocks(doc_topic):
+        main = np.asarray(doc_topic[part]).argmax(axis=1)
+        counted = counted + _ones(np.column_stack([main, labels.numbers[part]]), counted.shape)
+    joint = (counted @ has_label).tocoo()
+    n, of_label = float(len(doc_topic)), np.asarray(joint.sum(axis=0)).ravel()[joint.col]
+    of_topic = np.asarray(counted.sum(axis=1)).ravel()[joint.row]
     spread = np.sqrt(of_topic * (n - of_topic) * of_label * (n - of_label))
     gain = (n * joint.data - of_topic * of_label) * (of_label >= MIN_DOCUMENTS)
     best = np.zeros(n_topics)
